@@ -1,0 +1,42 @@
+/** One object or file under a prefix. */
+export interface DfsEntry {
+  /** Full path, as `put` took it. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** The store's own time of last change, epoch milliseconds. */
+  readonly modifiedMs: number;
+}
+
+/** Bytes appended in order; nothing is visible to any reader before `close` resolves, and then all of it is. */
+export interface DfsWriter {
+  append(bytes: Uint8Array): Promise<void>;
+  /** Publishes the file. */
+  close(): Promise<void>;
+  /** Gives up; nothing remains visible. Idempotent. */
+  abort(): Promise<void>;
+}
+
+/**
+ * A file system or object store. Paths are relative to the root that the driver was opened with, separated by `/`,
+ * without leading slash, `.` or `..`. Every method rejects with a MillraceError: kind `retry` for what may pass,
+ * `setup` for what an operator has to mend. Drivers retry inside; a rejection means that the retries are used up.
+ */
+export interface Dfs {
+  /** The URI the driver was opened with, for messages. */
+  readonly uri: string;
+  /** Whole and at once: a reader sees the old bytes or the new ones. Overwrites. */
+  put(path: string, bytes: Uint8Array): Promise<void>;
+  /** True when this call created the file; false when it exists. One winner among any number of callers. */
+  putIfAbsent(path: string, bytes: Uint8Array): Promise<boolean>;
+  /** `length` bytes from `offset`, fewer only at the end of the file. Rejects with `dfs-not-found`. */
+  read(path: string, offset: number, length: number): Promise<Uint8Array>;
+  /** The whole file, or undefined when there is none. */
+  readAll(path: string): Promise<Uint8Array | undefined>;
+  stat(path: string): Promise<DfsEntry | undefined>;
+  /** Every file whose path starts with `prefix`, in order of path (code units). */
+  list(prefix: string): AsyncIterable<DfsEntry>;
+  /** Idempotent: a missing file is no error. */
+  remove(path: string): Promise<void>;
+  createWriter(path: string): Promise<DfsWriter>;
+  close(): Promise<void>;
+}

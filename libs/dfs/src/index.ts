@@ -1,0 +1,1 @@
+export type { Dfs, DfsEntry, DfsWriter } from './dfs.ts';

@@ -1,0 +1,164 @@
+/**
+ * The plain JSON that crosses Temporal: inputs and results of workflows and activities. Small by contract (pointers
+ * to objects, never file lists), so that no payload or history limit is near.
+ */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+/** Task queues. A runner's own queue is `runnerQueue(id)`. */
+export const controlQueue = 'control';
+/** Claims of slots: polled by a runner only while it has a free slot. */
+export const slotQueue = 'runners';
+/** Questions about job code, which only runners load: polled by every runner. */
+export const jobCodeQueue = 'job-code';
+export function runnerQueue(runnerId: string): string {
+  return `runner-${runnerId}`;
+}
+
+/** Input of the workflow `job`; all but `job` optional, so that a person can type it into the Temporal UI. */
+export interface JobInput {
+  /** Name of the job: the first argument of `job(name, …)` in its module. */
+  readonly job: string;
+  /** Identity of this job's state; default: the name. Two jobs of one name need two ids. */
+  readonly id?: string;
+  readonly parallelism?: number;
+  readonly maxParallelism?: number;
+  readonly checkpointIntervalMs?: number;
+  readonly options?: { readonly [key: string]: Json };
+  /**
+   * Where to start: `latest` resumes from the newest checkpoint of an unfinished earlier run and otherwise starts
+   * empty; `empty` discards what an earlier run left.
+   */
+  readonly from?: 'latest' | 'empty';
+  /** Registered checkpoints to keep. */
+  readonly checkpointsRetained?: number;
+  /** Failures in a row, without a checkpoint between them, before the job gives up. */
+  readonly failuresMax?: number;
+}
+
+/** What a job's code says of itself; the answer of the activity `describeJob`. */
+export interface JobDescription {
+  readonly job: string;
+  readonly codeHash: string;
+  readonly operators: readonly OperatorDescription[];
+  readonly edges: readonly EdgeDescription[];
+}
+
+export interface OperatorDescription {
+  readonly uid: string;
+  readonly kind: string;
+  /** Operators of one chain run as one call. */
+  readonly chain: number;
+  readonly stateful: boolean;
+}
+
+export interface EdgeDescription {
+  readonly from: string;
+  readonly to: string;
+  readonly partitioning: 'forward' | 'hash' | 'rebalance' | 'broadcast';
+}
+
+/** The answer of `claimSlot`. */
+export interface ClaimedSlot {
+  readonly runnerId: string;
+  /** host:port of the runner's gRPC server. */
+  readonly address: string;
+  /** Names the claim until `runAttempt` uses it or it lapses. */
+  readonly lease: string;
+}
+
+/** Which runner hosts which subtask. Index in `slots` = subtask. */
+export interface AttemptPlan {
+  readonly id: string;
+  readonly job: string;
+  readonly generation: number;
+  readonly codeHash: string;
+  readonly parallelism: number;
+  readonly maxParallelism: number;
+  readonly options: { readonly [key: string]: Json };
+  readonly slots: readonly ClaimedSlot[];
+  /** Path of the checkpoint to start from, inside the job's namespace on the DFS; null for an empty start. */
+  readonly restoreFrom: string | null;
+  /** The workflow that runs this attempt's checkpoint rounds; told when inputs have ended. */
+  readonly checkpointLoopId: string;
+}
+
+/** Input of `runAttempt` on a runner's own queue: it runs those slots of the plan that name this runner. */
+export interface RunAttemptInput {
+  readonly plan: AttemptPlan;
+  readonly runnerId: string;
+}
+
+/** A registered checkpoint as the job's record keeps it. */
+export interface CheckpointEntry {
+  readonly checkpoint: number;
+  readonly generation: number;
+  /** Path of the object that lists every subtask's handles. */
+  readonly path: string;
+  readonly parallelism: number;
+  readonly createdMs: number;
+  readonly bytesPut: number;
+  readonly bytesLinked: number;
+  /** True for the checkpoint that ended a bounded job. */
+  readonly last: boolean;
+}
+
+/** The durable truth about a job: a fenced, versioned object on the DFS. */
+export interface JobRecord {
+  readonly id: string;
+  readonly job: string;
+  readonly generation: number;
+  /** The newest round number ever used; never reused. */
+  readonly round: number;
+  readonly checkpoints: readonly CheckpointEntry[];
+  readonly maxParallelism: number;
+  readonly finished: boolean;
+}
+
+export interface RoundInput {
+  readonly plan: AttemptPlan;
+  readonly checkpointsRetained: number;
+  readonly timeoutMs: number;
+  /** Number of the round; the loop numbers rounds so that the round's workflow id can name it. */
+  readonly checkpoint: number;
+}
+
+export interface RoundResult {
+  readonly checkpoint: number;
+  readonly path: string;
+  readonly durationMs: number;
+  readonly bytesPut: number;
+  readonly bytesLinked: number;
+  readonly last: boolean;
+}
+
+/** Names of signals and queries, shared by workflows and clients. */
+export const signals = {
+  /** To `job`: stop without a final checkpoint. */
+  cancel: 'cancel',
+  /** To the checkpoint loop: begin a round now. */
+  checkpointNow: 'checkpointNow',
+} as const;
+export const queries = { status: 'status' } as const;
+
+export type JobState =
+  | 'starting'
+  | 'waiting-for-slots'
+  | 'running'
+  | 'restarting'
+  | 'finished'
+  | 'failed'
+  | 'cancelled';
+
+/** Answer of the query `status` of a `job` workflow. */
+export interface JobStatus {
+  readonly id: string;
+  readonly job: string;
+  readonly state: JobState;
+  readonly generation: number;
+  readonly parallelism: number;
+  readonly failures: number;
+  readonly lastFailure: string | null;
+  readonly lastCheckpoint: RoundResult | null;
+  readonly plan: AttemptPlan | null;
+  readonly description: JobDescription | null;
+}

@@ -1,0 +1,94 @@
+import type { Clock, KeyGroupRange, Random } from '@millrace/kernel';
+import type { SnapshotHandle, StateStore } from '@millrace/state';
+import type { Telemetry, TraceContext } from '@millrace/telemetry';
+import type { SlotTransport } from './transport.ts';
+
+/** A barrier as the control plane asks for it and as it travels in the channels. */
+export interface Barrier {
+  /** The number of the round; grows by at least one with each. */
+  readonly checkpoint: number;
+  readonly parent?: TraceContext | undefined;
+}
+
+/** What one subtask of one operator contributes to a checkpoint. Plain JSON, small. */
+export interface OperatorSnapshot {
+  readonly operator: string;
+  readonly subtask: number;
+  /** Keyed state, when the operator has any. */
+  readonly table?: SnapshotHandle;
+  /** Operator state: source positions, sink transactions. Redistributed as a list at a restore. */
+  readonly list?: readonly unknown[];
+}
+
+/** The answer of a slot to one barrier: every operator's part, complete and durable. */
+export interface SlotSnapshot {
+  readonly checkpoint: number;
+  readonly subtask: number;
+  readonly operators: readonly OperatorSnapshot[];
+  /** True when every source of the slot had ended and every input was drained before this barrier. */
+  readonly ended: boolean;
+  readonly alignMs: number;
+  readonly drainMs: number;
+  readonly flushMs: number;
+  readonly inFlightAtBarrier: number;
+}
+
+/** Live figures of a slot, read by polling. */
+export interface SlotStats {
+  readonly subtask: number;
+  readonly recordsIn: number;
+  readonly recordsOut: number;
+  /** Smallest current watermark over the operators, epoch milliseconds; null before the first. */
+  readonly watermarkMs: number | null;
+  readonly inFlight: number;
+  readonly buffered: number;
+  readonly ended: boolean;
+}
+
+/** Everything a slot needs; assembled by a composition root. */
+export interface SlotContext {
+  readonly job: string;
+  readonly generation: number;
+  /** This slot runs subtask `subtask` of every operator. */
+  readonly subtask: number;
+  readonly parallelism: number;
+  readonly maxParallelism: number;
+  readonly keyGroups: KeyGroupRange;
+  readonly settings: SlotSettings;
+  readonly store: StateStore;
+  readonly transport: SlotTransport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly telemetry: Telemetry;
+  /** The operators' parts of the checkpoint to start from, of all subtasks; undefined for an empty start. */
+  readonly restore?: readonly OperatorSnapshot[] | undefined;
+}
+
+export interface SlotSettings {
+  /** Records in flight per keyed subtask; 1 is synchronous mode. */
+  readonly inFlightLimit: number;
+  /** Bytes of decoded state that the slot may hold, over all its operators. */
+  readonly workingSetBytes: number;
+  /** Size at which a frame leaves, and how long a partial one may wait. */
+  readonly frameBytes: number;
+  readonly frameDelayMs: number;
+  /** Credit window of one channel in bytes. */
+  readonly channelWindowBytes: number;
+}
+
+/** One slot of an attempt, as the task-runner drives it. */
+export interface Slot {
+  /** Opens and restores every operator; resolves when the slot can take records. */
+  open(): Promise<void>;
+  /** Runs to the end of the job's life here; resolves after `finish`, rejects with the first failure. */
+  run(): Promise<void>;
+  /** Injects the barrier at this slot's sources; resolves when this slot's part of the checkpoint is durable. */
+  checkpoint(barrier: Barrier): Promise<SlotSnapshot>;
+  /** The checkpoint is registered: sinks commit. With `last` the slot then ends (every source of the job had ended). */
+  complete(checkpoint: number, last: boolean): Promise<void>;
+  /** The round failed; what it prepared is forgotten, except what a later round may still hold. */
+  abort(checkpoint: number): void;
+  stats(): SlotStats;
+  /** Stops at once without a checkpoint. Idempotent. */
+  cancel(reason: Error): Promise<void>;
+}

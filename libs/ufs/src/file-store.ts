@@ -1,0 +1,36 @@
+import type { TraceContext } from '@millrace/telemetry';
+
+/** An immutable, sealed physical file. Plain JSON: manifests and checkpoint records carry it. */
+export interface FileRef {
+  /** Unique for ever; names the physical file inside the job's namespace. */
+  readonly id: string;
+  readonly sizeBytes: number;
+  /** CRC-32 of the whole content. */
+  readonly crc32: number;
+}
+
+/** Written once, then sealed. Until then no reader anywhere sees the file. */
+export interface FileWriter {
+  readonly id: string;
+  append(bytes: Uint8Array): Promise<void>;
+  seal(): Promise<FileRef>;
+  /** Gives up; leaves nothing behind. Idempotent. */
+  abort(): Promise<void>;
+}
+
+/** Positional reads: there is no cursor, so where the bytes come from is decided for each read. */
+export interface FileReader {
+  readonly file: FileRef;
+  read(offset: number, length: number, parent?: TraceContext): Promise<Uint8Array>;
+}
+
+/** What a state store sees of the unified file system: the immutable files of one job. */
+export interface FileStore {
+  create(parent?: TraceContext): Promise<FileWriter>;
+  open(file: FileRef): FileReader;
+  /**
+   * Hands files to the reaper. Only for files that this process made and that were never part of a snapshot:
+   * whatever a snapshot names is left to the job's retention (DESIGN §8).
+   */
+  discard(files: readonly FileRef[]): void;
+}

@@ -1,0 +1,1 @@
+export type { FileReader, FileRef, FileStore, FileWriter } from './file-store.ts';

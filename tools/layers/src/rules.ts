@@ -1,0 +1,42 @@
+/**
+ * Who may import whom (DESIGN, "Layers and rooms"). One way down; only composition roots (`main.ts` and the files
+ * they alone import, named `compose.ts`) choose implementations.
+ */
+export const allowed: Readonly<Record<string, readonly string[]>> = {
+  kernel: [],
+  telemetry: ['kernel'],
+  proto: ['kernel'],
+  aec: ['kernel'],
+  dfs: ['kernel', 'telemetry'],
+  cache: ['kernel', 'telemetry'],
+  ufs: ['kernel', 'telemetry', 'dfs', 'cache'],
+  lsm: ['kernel', 'telemetry', 'ufs', 'cache'],
+  state: ['kernel', 'telemetry', 'proto', 'cache'],
+  'state-lsm': ['kernel', 'telemetry', 'state', 'lsm', 'ufs'],
+  streams: ['kernel', 'telemetry', 'aec', 'state'],
+  client: ['kernel', 'telemetry', 'proto'],
+  'control-plane': ['kernel', 'telemetry', 'proto', 'client', 'ufs', 'dfs'],
+  'task-runner': ['kernel', 'telemetry', 'proto', 'aec', 'state', 'streams', 'ufs', 'dfs'],
+  'state-service': ['kernel', 'telemetry', 'proto', 'state', 'ufs', 'dfs'],
+  cli: ['kernel', 'telemetry', 'proto', 'client'],
+  layers: ['kernel'],
+  bench: ['kernel', 'proto', 'client', 'cli', 'streams', 'state', 'state-lsm', 'ufs', 'dfs', 'lsm', 'aec', 'telemetry'],
+  examples: ['kernel', 'streams'],
+  e2e: ['kernel', 'telemetry', 'proto', 'client', 'cli', 'streams', 'state', 'state-lsm', 'ufs', 'dfs', 'lsm'],
+};
+
+/** What composition roots may import beyond their project's row. */
+export const compositionRoots: Readonly<Record<string, readonly string[]>> = {
+  'task-runner': ['lsm', 'cache', 'state-lsm'],
+  'state-service': ['lsm', 'cache', 'state-lsm'],
+};
+
+/** File names of composition roots. */
+export const rootFiles: readonly string[] = ['main.ts', 'compose.ts', 'slot-thread.ts'];
+
+/** External packages that only one room may import: everyone else goes through that room. */
+export const guarded: Readonly<Record<string, readonly string[]>> = {
+  '@grpc/grpc-js': ['proto', 'task-runner', 'control-plane', 'state-service', 'e2e'],
+  '@temporalio/': ['control-plane', 'task-runner', 'client', 'cli', 'e2e', 'bench'],
+  '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
+};
