@@ -21,6 +21,11 @@ export interface SnapshotHandle {
   readonly operator: string;
   readonly keyGroups: KeyGroupRange;
   readonly data: Readonly<Record<string, unknown>>;
+  /**
+   * Paths of the holder objects (unified file system) that keep this snapshot's files, for the job's retention; empty
+   * for stores that keep their snapshots themselves.
+   */
+  readonly holders: readonly string[];
   /** Bytes that this snapshot added to the store, and bytes that it only refers to. */
   readonly bytesPut: number;
   readonly bytesLinked: number;
