@@ -35,6 +35,21 @@ export const errorCodes = {
     'The message names the setting, its value and what is allowed.',
   ),
   cancelled: entry('cancelled', 'The work was asked to stop.', 'Nothing to do.'),
+  'temporal-not-found': entry(
+    'setup',
+    'No Temporal server could be obtained.',
+    'The message lists every way that was tried. Put the Temporal CLI on PATH or set MILLRACE_TEMPORAL_ADDRESS.',
+  ),
+  'temporal-start-failed': entry(
+    'setup',
+    'The embedded Temporal server did not come up.',
+    'The message ends with what it logged. Often its data directory is damaged or in use: choose another with --data.',
+  ),
+  'port-in-use': entry(
+    'setup',
+    'A port is taken by another program.',
+    'Stop that program or choose another port; the message names the option.',
+  ),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errorCodes;

@@ -18,15 +18,45 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   'control-plane': ['kernel', 'telemetry', 'proto', 'client', 'ufs', 'dfs'],
   'task-runner': ['kernel', 'telemetry', 'proto', 'aec', 'state', 'streams', 'ufs', 'dfs'],
   'state-service': ['kernel', 'telemetry', 'proto', 'state', 'ufs', 'dfs'],
-  cli: ['kernel', 'telemetry', 'proto', 'client'],
+  'temporal-server': ['kernel'],
+  cli: ['kernel', 'telemetry', 'proto', 'client', 'temporal-server'],
   layers: ['kernel'],
-  bench: ['kernel', 'proto', 'client', 'cli', 'streams', 'state', 'state-lsm', 'ufs', 'dfs', 'lsm', 'aec', 'telemetry'],
+  bench: [
+    'kernel',
+    'proto',
+    'client',
+    'cli',
+    'examples',
+    'streams',
+    'state',
+    'state-lsm',
+    'ufs',
+    'dfs',
+    'lsm',
+    'aec',
+    'telemetry',
+  ],
   examples: ['kernel', 'streams'],
-  e2e: ['kernel', 'telemetry', 'proto', 'client', 'cli', 'streams', 'state', 'state-lsm', 'ufs', 'dfs', 'lsm'],
+  e2e: [
+    'kernel',
+    'telemetry',
+    'proto',
+    'client',
+    'cli',
+    'temporal-server',
+    'examples',
+    'streams',
+    'state',
+    'state-lsm',
+    'ufs',
+    'dfs',
+    'lsm',
+  ],
 };
 
 /** What composition roots may import beyond their project's row. */
 export const compositionRoots: Readonly<Record<string, readonly string[]>> = {
+  'control-plane': ['temporal-server'],
   'task-runner': ['lsm', 'cache', 'state-lsm'],
   'state-service': ['lsm', 'cache', 'state-lsm'],
 };
@@ -37,6 +67,6 @@ export const rootFiles: readonly string[] = ['main.ts', 'compose.ts', 'slot-thre
 /** External packages that only one room may import: everyone else goes through that room. */
 export const guarded: Readonly<Record<string, readonly string[]>> = {
   '@grpc/grpc-js': ['proto', 'task-runner', 'control-plane', 'state-service', 'e2e'],
-  '@temporalio/': ['control-plane', 'task-runner', 'client', 'cli', 'e2e', 'bench'],
+  '@temporalio/': ['control-plane', 'task-runner', 'client', 'temporal-server', 'e2e'],
   '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
 };
