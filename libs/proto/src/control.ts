@@ -33,6 +33,28 @@ export interface JobInput {
   readonly checkpointsRetained?: number;
   /** Failures in a row, without a checkpoint between them, before the job gives up. */
   readonly failuresMax?: number;
+  /** Longest time a checkpoint round may take before it is aborted. */
+  readonly roundTimeoutMs?: number;
+}
+
+/** A JobInput with every default filled in; made by the activity `prepareJob`. */
+export interface JobSettings {
+  readonly id: string;
+  readonly job: string;
+  readonly parallelism: number;
+  readonly maxParallelism: number;
+  readonly checkpointIntervalMs: number;
+  readonly options: { readonly [key: string]: Json };
+  readonly from: 'latest' | 'empty';
+  readonly checkpointsRetained: number;
+  readonly failuresMax: number;
+  readonly roundTimeoutMs: number;
+}
+
+/** Input of `describeJob`: a runner loads the job's code and checks the options against its schema. */
+export interface DescribeJobInput {
+  readonly job: string;
+  readonly options: { readonly [key: string]: Json };
 }
 
 /** What a job's code says of itself; the answer of the activity `describeJob`. */
@@ -64,6 +86,15 @@ export interface ClaimedSlot {
   readonly address: string;
   /** Names the claim until `runAttempt` uses it or it lapses. */
   readonly lease: string;
+  /** How long the runner keeps the slot for this claim; absent: not known. */
+  readonly leaseMs?: number;
+}
+
+/** Input of `claimSlot`: who asks, for logs. */
+export interface ClaimSlotInput {
+  readonly id: string;
+  readonly generation: number;
+  readonly subtask: number;
 }
 
 /** Which runner hosts which subtask. Index in `slots` = subtask. */
@@ -86,6 +117,25 @@ export interface AttemptPlan {
 export interface RunAttemptInput {
   readonly plan: AttemptPlan;
   readonly runnerId: string;
+}
+
+/** Details of the heartbeats of `runAttempt`. */
+export interface AttemptProgress {
+  readonly recordsIn: number;
+  readonly recordsOut: number;
+}
+
+/** What the object at `CheckpointEntry.path` and `AttemptPlan.restoreFrom` holds. */
+export interface CheckpointContents {
+  readonly version: 1;
+  readonly id: string;
+  readonly checkpoint: number;
+  readonly generation: number;
+  readonly parallelism: number;
+  readonly maxParallelism: number;
+  readonly codeHash: string;
+  /** One SlotSnapshot of @millrace/streams per subtask, in the order of subtasks. */
+  readonly slots: readonly Json[];
 }
 
 /** A registered checkpoint as the job's record keeps it. */
@@ -112,6 +162,14 @@ export interface JobRecord {
   readonly checkpoints: readonly CheckpointEntry[];
   readonly maxParallelism: number;
   readonly finished: boolean;
+  /** The run (first execution of the workflow `job`) that claimed the newest generation. */
+  readonly run: string;
+  /** The claim that made `generation`; the same claim repeated gets the same generation. */
+  readonly claim: string;
+  /** Checkpoints up to this number belong to earlier runs that this run does not continue. */
+  readonly runStart: number;
+  /** Rounds up to this number that are not registered can never be. */
+  readonly closedRound: number;
 }
 
 export interface RoundInput {
@@ -131,14 +189,34 @@ export interface RoundResult {
   readonly last: boolean;
 }
 
+/** Names of the workflow types. */
+export const workflowTypes = {
+  job: 'job',
+  attempt: 'attempt',
+  checkpointLoop: 'checkpointLoop',
+  checkpointRound: 'checkpointRound',
+} as const;
+
 /** Names of signals and queries, shared by workflows and clients. */
 export const signals = {
   /** To `job`: stop without a final checkpoint. */
   cancel: 'cancel',
   /** To the checkpoint loop: begin a round now. */
   checkpointNow: 'checkpointNow',
+  /** From `attempt` to its `job`: every slot is claimed; carries the AttemptPlan. */
+  attemptPlanned: 'attemptPlanned',
 } as const;
+/** Both `job` (JobStatus) and `checkpointLoop` (LoopStatus) answer `status`. */
 export const queries = { status: 'status' } as const;
+
+/** Search attributes that the workflows set; a cluster must have them. */
+export const searchAttributes = {
+  millraceJob: 'KEYWORD',
+  millraceState: 'KEYWORD',
+  millraceGeneration: 'INT',
+  millraceParallelism: 'INT',
+  millraceCheckpoint: 'INT',
+} as const;
 
 export type JobState =
   | 'starting'
@@ -154,11 +232,35 @@ export interface JobStatus {
   readonly id: string;
   readonly job: string;
   readonly state: JobState;
+  /** One sentence: what the job is doing or waiting for. */
+  readonly details: string;
   readonly generation: number;
   readonly parallelism: number;
   readonly failures: number;
   readonly lastFailure: string | null;
+  /** The workflow itself knows it only between attempts; clients fill it in from the checkpoint loop. */
   readonly lastCheckpoint: RoundResult | null;
   readonly plan: AttemptPlan | null;
   readonly description: JobDescription | null;
+}
+
+/** Answer of the query `status` of a `checkpointLoop` workflow. */
+export interface LoopStatus {
+  readonly id: string;
+  readonly generation: number;
+  /** The round in flight, if any. */
+  readonly inFlight: number | null;
+  readonly roundsDone: number;
+  readonly roundsFailed: number;
+  readonly lastFailure: string | null;
+  /** The newest results, oldest first, at most 20. */
+  readonly recent: readonly RoundResult[];
+}
+
+/** Result of a `job` workflow that ended well. */
+export interface JobResult {
+  readonly id: string;
+  readonly generation: number;
+  readonly checkpoints: number;
+  readonly lastCheckpoint: RoundResult | null;
 }
