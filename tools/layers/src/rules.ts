@@ -21,6 +21,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   'temporal-server': ['kernel'],
   cli: ['kernel', 'telemetry', 'proto', 'client', 'temporal-server'],
   layers: ['kernel'],
+  ci: [],
   bench: [
     'kernel',
     'proto',

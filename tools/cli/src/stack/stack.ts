@@ -1,0 +1,156 @@
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { MillraceError } from '@millrace/kernel';
+import { type DevServer, requireFreePort, resolveTemporal, startDevServer } from '@millrace/temporal-server';
+import { killLeftovers } from './leftovers.ts';
+import { removeStackFile, runningStack, writeStackFile } from './stack-file.ts';
+import { SupervisedProcess } from './supervised-process.ts';
+
+export interface StackOptions {
+  /** Holds Temporal's database, the jobs' state and the logs. */
+  readonly dataDir: string;
+  readonly runners: number;
+  readonly slotsPerRunner: number;
+  /** 0 = any free port. */
+  readonly temporalPort: number;
+  readonly uiPort: number;
+  readonly consolePort: number;
+  /** Further environment of every process. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly onProgress: (message: string) => void;
+}
+
+const workspace = resolve(import.meta.dirname, '../../../..');
+const readyTimeoutMs = 60_000;
+
+/**
+ * The embedded stack: a Temporal dev server, one control plane and N task-runners, each started again when it dies.
+ * Stopping goes the other way round, so that runners can still report while they leave.
+ */
+export class Stack {
+  readonly options: StackOptions;
+  readonly #processes: SupervisedProcess[] = [];
+  #temporal: DevServer | undefined;
+  #stopping = false;
+
+  constructor(options: StackOptions) {
+    this.options = options;
+  }
+
+  get temporalAddress(): string {
+    return (this.#temporal as DevServer).address;
+  }
+
+  get temporalUi(): string {
+    return (this.#temporal as DevServer).uiUrl;
+  }
+
+  get console(): string {
+    return String(this.#processes[0]?.readyLine?.console);
+  }
+
+  get pids(): Readonly<Record<string, number | undefined>> {
+    const named = this.#processes.map((process) => [process.spec.name, process.pid] as const);
+    return Object.fromEntries([['temporal', this.#temporal?.pid] as const, ...named]);
+  }
+
+  /** Brings everything up; on failure stops what was started and rejects. */
+  async start(): Promise<void> {
+    const { dataDir, onProgress } = this.options;
+    prepareDirectory(dataDir);
+    const running = runningStack(dataDir);
+    if (running !== undefined) {
+      throw new MillraceError(
+        'stack-running',
+        `A stack already runs on ${dataDir} (process ${running.pid}, console ${running.console}). Stop it, or choose another directory with --data.`,
+      );
+    }
+    await killLeftovers(dataDir, onProgress);
+    if (this.options.consolePort !== 0) await requireFreePort(this.options.consolePort, '--console-port');
+    try {
+      await this.#startTemporal();
+      await this.#startProcesses();
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+    this.#writeFile();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    const [controlPlane, ...runners] = this.#processes;
+    await Promise.all(runners.map((runner) => runner.stop()));
+    await controlPlane?.stop();
+    await this.#temporal?.stop();
+    removeStackFile(this.options.dataDir);
+  }
+
+  async #startTemporal(): Promise<void> {
+    const { dataDir, temporalPort, uiPort, onProgress } = this.options;
+    const binary = await resolveTemporal({ onProgress });
+    const serverOptions = { binary, dataDir: join(dataDir, 'temporal'), uiPort };
+    this.#temporal = await startDevServer({ ...serverOptions, port: temporalPort });
+    const fixedPort = Number(this.#temporal.address.split(':')[1]);
+    const fixedUiPort = Number(new URL(this.#temporal.uiUrl).port);
+    const supervise = (server: DevServer): void => {
+      void server.exited.then(async (code) => {
+        if (this.#stopping) return;
+        onProgress(`Temporal server ended (code ${code}); starting it again`);
+        try {
+          this.#temporal = await startDevServer({ ...serverOptions, uiPort: fixedUiPort, port: fixedPort });
+          this.#writeFile();
+          supervise(this.#temporal);
+        } catch (error) {
+          onProgress(`Temporal server could not be started again: ${error instanceof Error ? error.message : error}`);
+        }
+      });
+    };
+    supervise(this.#temporal);
+  }
+
+  async #startProcesses(): Promise<void> {
+    const { dataDir, runners, slotsPerRunner, consolePort, onProgress } = this.options;
+    const logs = join(dataDir, 'logs');
+    mkdirSync(logs, { recursive: true });
+    const common = {
+      MILLRACE_TEMPORAL_ADDRESS: this.temporalAddress,
+      MILLRACE_STATE: pathToFileURL(resolve(dataDir, 'state')).href,
+      NODE_COMPILE_CACHE: join(dataDir, 'compile-cache'),
+      // The processes leave when the launcher is gone: their standard input ends.
+      MILLRACE_EXIT_WITH_STDIN: '1',
+      ...this.options.env,
+    };
+    const add = (name: string, app: string, env: Record<string, string>): Promise<unknown> => {
+      const script = join(workspace, 'apps', app, 'src', 'main.ts');
+      const spec = { name, script, env: { ...common, ...env }, logFile: join(logs, `${name}.log`), readyTimeoutMs };
+      const process = new SupervisedProcess(spec, onProgress);
+      this.#processes.push(process);
+      return process.start();
+    };
+    const starting = [add('control-plane', 'control-plane', { MILLRACE_CONSOLE_PORT: String(consolePort) })];
+    for (let i = 1; i <= runners; i++) {
+      const name = `task-runner-${i}`;
+      starting.push(add(name, 'task-runner', { MILLRACE_RUNNER_SLOTS: String(slotsPerRunner) }));
+    }
+    await Promise.all(starting);
+  }
+
+  #writeFile(): void {
+    const children = Object.values(this.pids).filter((pid) => pid !== undefined);
+    const { temporalAddress, temporalUi, console } = this;
+    writeStackFile(this.options.dataDir, { pid: process.pid, temporalAddress, temporalUi, console, children });
+  }
+}
+
+function prepareDirectory(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true });
+    accessSync(dataDir, constants.W_OK);
+  } catch (error) {
+    throw new MillraceError('bad-setting', `--data: ${dataDir} cannot be written to. Choose another directory.`, {
+      cause: error,
+    });
+  }
+}
