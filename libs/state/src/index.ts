@@ -1,4 +1,64 @@
+/*
+ * Keyed state. An operator host makes these calls, in this order:
+ *
+ *   const workingSet = new WorkingSet({ bytesMax });                       // once per slot
+ *   const table = await store.openTable(spec, handles);                    // once per operator
+ *   const state = await openKeyedState({ table, restored: handles.length > 0, shape, workingSet, clock, batcher });
+ *
+ *   // for each record, timer or spawned piece of work of a key
+ *   const full = state.room();                                             // backpressure
+ *   if (full !== undefined) await full;
+ *   const entry = state.enter(key);                                        // or enter(key, window)
+ *   const facade = state.facade(entry, scope);                             // the handler's `ctx.state`
+ *   … handler: facade.total.get(), facade.total.set(…) …
+ *   state.leave(entry);
+ *
+ *   state.eventTimers.register(entry, timeMs);                             // while the entry is pinned
+ *   const due = await state.eventTimers.popDue(watermarkMs, 1000);         // until it is empty
+ *
+ *   const handle = await state.snapshot(checkpoint, parent);               // drained; the part before the promise is short
+ *   await state.close();                                                   // closes the table, too
+ */
 export type { Codec, CodecType } from './codec.ts';
+export {
+  type Aggregate,
+  type AggregatingDescriptor,
+  aggregating,
+  type ListDescriptor,
+  list,
+  type MapDescriptor,
+  map,
+  type ReducingDescriptor,
+  reducing,
+  type StateDescriptor,
+  type StateOptions,
+  type StateShape,
+  type ValueDescriptor,
+  value,
+} from './handles/descriptors.ts';
+export type {
+  AggregatingHandle,
+  HandleOf,
+  ListHandle,
+  MapHandle,
+  MapRange,
+  ReducingHandle,
+  StateFacade,
+  ValueHandle,
+} from './handles/handles.ts';
+export type { Ttl, TtlOptions, TtlRefresh } from './handles/ttl.ts';
+export type {
+  AccessScope,
+  BatcherFactory,
+  DueTimer,
+  KeyedState,
+  KeyedStateOptions,
+  RequestBatcher,
+  StateEntry,
+  TimerQueue,
+} from './keyed/ports.ts';
+export { type Resident, WorkingSet, type WorkingSetOptions } from './keyed/working-set.ts';
+export type { KeyValue } from './keys/key-value.ts';
 export type { PackedKeys, PackedValues } from './packed.ts';
 export type {
   Peek,
