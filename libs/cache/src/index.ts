@@ -1,0 +1,1 @@
+export { BlockCache, type BlockCacheOptions, type BlockOwner } from './block-cache.ts';
