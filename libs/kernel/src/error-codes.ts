@@ -80,6 +80,98 @@ export const errorCodes = {
     'The attempt was stopped before memory grew. Report it with the log.',
   ),
   cancelled: entry('cancelled', 'The work was asked to stop.', 'Nothing to do.'),
+  'dfs-bad-path': entry(
+    'input',
+    'A path inside the file system is not allowed.',
+    'Use relative paths with `/` between names, no empty, `.` or `..` part, at most 1024 bytes in all and 240 a name.',
+  ),
+  'dfs-path-taken': entry(
+    'input',
+    'A path is a directory where a file is wanted, or the other way round.',
+    'Use another path, or move away what is there.',
+  ),
+  'dfs-not-found': entry(
+    'input',
+    'A file that was to be read does not exist.',
+    'If it belonged to a checkpoint, something other than Millrace removed it: start from another checkpoint.',
+  ),
+  'dfs-unavailable': entry(
+    'retry',
+    'The file system did not answer, or answered with a failure that may pass, until the retries were used up.',
+    'Nothing if it recovers. Otherwise look at the named path and at the health of the store.',
+  ),
+  'dfs-no-space': entry(
+    'setup',
+    'The file system has no space or quota left.',
+    'Free space at the named path, raise the quota, or set `dfs` to a larger store.',
+  ),
+  'dfs-denied': entry(
+    'setup',
+    'The file system refuses access.',
+    'Give the user that runs Millrace the right to read and write at the named path.',
+  ),
+  'dfs-unsupported': entry(
+    'setup',
+    'The file system lacks an operation that Millrace relies on.',
+    'Set `dfs` to a directory on a local file system with hard links and atomic rename, or to an object store.',
+  ),
+  'job-input': entry(
+    'input',
+    'The input of the workflow `job` cannot be used.',
+    'The message names the field and what is allowed. Start the job again with a corrected input.',
+  ),
+  'job-already-running': entry(
+    'input',
+    'A job with this id is running.',
+    'Use the running job, cancel it first, or give this one an `id` of its own.',
+  ),
+  'job-not-found': entry('input', 'No job with this id is known.', 'Look at the list of jobs; ids are case-sensitive.'),
+  'job-failed': entry('input', 'The job ended without success.', 'The message holds the last failure of the job.'),
+  'job-generation-fenced': entry(
+    'fenced',
+    'A newer attempt or run of the same job has taken over.',
+    'Nothing to do: the newer one goes on. If it is unexpected, look for a second control plane on the same state.',
+  ),
+  'job-record-broken': entry(
+    'setup',
+    'The durable record of the job, or a checkpoint that it names, is missing or unreadable.',
+    'Check that MILLRACE_STATE points at the right place. Start the job with `"from": "empty"` to discard its state.',
+  ),
+  'round-closed': entry(
+    'cancelled',
+    'The checkpoint round was aborted or overtaken by a later one, so it cannot be registered any more.',
+    'Nothing to do: later rounds go on.',
+  ),
+  'checkpoint-incomplete': entry(
+    'bug',
+    'The parts of a checkpoint do not add up: a subtask is missing, or an object that it names does not exist.',
+    'The round was aborted and nothing was registered. Report it with the log if it comes again.',
+  ),
+  'runner-lost': entry(
+    'retry',
+    'A task-runner of the attempt does not answer any more.',
+    'Nothing to do: the job restarts from its last checkpoint on the runners that are left.',
+  ),
+  'runner-stopped': entry(
+    'retry',
+    'A task-runner of the attempt was asked to shut down.',
+    'Nothing to do: the job restarts from its last checkpoint on the runners that are left.',
+  ),
+  'lease-lapsed': entry(
+    'retry',
+    'A claimed slot was not used in time and was given back.',
+    'Nothing to do: the job claims slots again.',
+  ),
+  'temporal-unreachable': entry(
+    'setup',
+    'The Temporal service does not answer.',
+    'Check MILLRACE_TEMPORAL_ADDRESS and MILLRACE_NAMESPACE, and that the service is up.',
+  ),
+  'search-attributes-missing': entry(
+    'setup',
+    'The Temporal namespace lacks search attributes that the workflows set.',
+    'Run the command in the message once per namespace.',
+  ),
   'temporal-not-found': entry(
     'setup',
     'No Temporal server could be obtained.',

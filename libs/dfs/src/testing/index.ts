@@ -1,0 +1,1 @@
+export { dfsConformance, type OpenedDfs } from './conformance.ts';
