@@ -79,6 +79,41 @@ export const errorCodes = {
     'A slot sent more than the credit that its receiver had granted.',
     'The attempt was stopped before memory grew. Report it with the log.',
   ),
+  'state-bad-value': entry(
+    'input',
+    'A codec was given a value that it cannot write.',
+    'The message names the field and the value. Mend the handler, or declare a codec that fits.',
+  ),
+  'state-bad-key': entry(
+    'input',
+    'A key is of a type that has no canonical form.',
+    'Use strings, numbers, bigints, booleans, null, dates, byte arrays, or arrays and plain objects of these.',
+  ),
+  'state-incompatible': entry(
+    'setup',
+    'State of an earlier version of the job cannot be read by this one.',
+    'The message names the state and the field. Restore the old declaration, make new fields optional(…) or nullable(…), or use a new name.',
+  ),
+  'state-late-access': entry(
+    'bug',
+    'A handler touched state after the record it belongs to was finished.',
+    'Await every state access before the handler returns.',
+  ),
+  'state-fenced': entry(
+    'fenced',
+    'A newer generation of the job has opened this state table.',
+    'Nothing to do: this attempt is over and a newer one is running.',
+  ),
+  'state-table-closed': entry(
+    'bug',
+    'A call reached a state table that was closed.',
+    'Report it with the log.',
+  ),
+  'state-uncovered-range': entry(
+    'setup',
+    'The snapshots given to a restore do not cover all key groups of the table.',
+    'Restore from a complete checkpoint: the message names the missing key groups.',
+  ),
   cancelled: entry('cancelled', 'The work was asked to stop.', 'Nothing to do.'),
   'dfs-bad-path': entry(
     'input',
@@ -241,6 +276,26 @@ export const errorCodes = {
     'setup',
     'A command found no cluster to talk to.',
     'Start one with `millrace dev`, or set MILLRACE_TEMPORAL_ADDRESS.',
+  ),
+  'operator-failed': entry(
+    'bug',
+    'A handler of the job, or a source or sink, threw an error that Millrace does not know.',
+    'The message names the operator and subtask. Mend the handler; the job goes on from its last checkpoint.',
+  ),
+  'record-too-large': entry(
+    'input',
+    'A record is larger than may travel between slots.',
+    'The message names the size and the limit. Keep large values outside the records and pass references.',
+  ),
+  'channel-broken': entry(
+    'retry',
+    'The connection between two slots of an attempt broke.',
+    'The job restarts from its last checkpoint. If it repeats, look at the runner that the message names.',
+  ),
+  'checkpoint-aborted': entry(
+    'retry',
+    'A checkpoint round was given up before it was complete.',
+    'Nothing is lost; a later round succeeds. If it repeats, read the reason of the first failed round.',
   ),
 } as const satisfies Record<string, ErrorEntry>;
 

@@ -1,1 +1,26 @@
 export * from './control.ts';
+export { decodeFrame, encodeFrame, frameCodec, type RawFrame } from './frame/frame-codec.ts';
+export {
+  type Credit,
+  Exchange,
+  type Frame,
+  FrameSchema,
+  type PullRequest,
+  PullRequestSchema,
+  Runner,
+  type Target,
+  TargetSchema,
+} from './gen/millrace/v1/runner_pb.js';
+export { type BidiClient, bidiClient } from './rpc/bidi-client.ts';
+export { clientOptions, messageBytesMaxDefault, type RpcOptions, serverOptions } from './rpc/options.ts';
+export { addBidi, addUnary, type CallContext, endWith, type RpcTracer, type UnaryHandlers } from './rpc/serve.ts';
+export { methodDefinition, serviceDefinition, type WireCodec } from './rpc/service-definition.ts';
+export { metadataOf, parentOf } from './rpc/trace-metadata.ts';
+export {
+  type CallOptions,
+  type Service,
+  type UnaryCalls,
+  type UnaryClient,
+  unaryClient,
+} from './rpc/unary-client.ts';
+export { fromStatus, toStatus } from './rpc/wire-error.ts';

@@ -239,6 +239,13 @@ export declare type PullRequest = Message<"millrace.v1.PullRequest"> & {
     value: Credit;
     case: "credit";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Runner id of the client; set in the first message.
+   *
+   * @generated from field: string puller = 3;
+   */
+  puller: string;
 };
 
 /**
@@ -365,7 +372,8 @@ export declare const Runner: GenService<{
 
 /**
  * Records between runners. The downstream runner is the client: it opens one stream to each upstream runner and
- * grants credit; frames of all channels between the two share the stream.
+ * grants credit; frames of all channels between the two share the stream. The server sends its initial metadata when it
+ * has accepted the stream; until then the client may try again.
  *
  * @generated from service millrace.v1.Exchange
  */

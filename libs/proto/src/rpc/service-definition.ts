@@ -1,0 +1,49 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromBinary,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
+
+/** What grpc-js calls to put a message on the wire and to take it off. */
+export interface WireCodec<T> {
+  readonly serialize: (message: T) => Buffer;
+  readonly deserialize: (bytes: Buffer) => T;
+}
+
+function messageCodec(schema: DescMessage): WireCodec<object> {
+  return {
+    serialize(message) {
+      const bytes = toBinary(schema, create(schema, message as MessageInitShape<DescMessage>));
+      return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    },
+    deserialize: (bytes) => fromBinary(schema, bytes),
+  };
+}
+
+/**
+ * One method of a protobuf-es service as grpc-js wants it, its messages untyped: the typed faces are `unaryClient`,
+ * `addUnary` and the like. `response` replaces the generated coding of the answers.
+ */
+export function methodDefinition<Out>(method: DescMethod, response?: WireCodec<Out>): MethodDefinition<object, object> {
+  const input = messageCodec(method.input);
+  const output = response === undefined ? messageCodec(method.output) : (response as unknown as WireCodec<object>);
+  return {
+    path: `/${method.parent.typeName}/${method.name}`,
+    requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
+    responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
+    requestSerialize: input.serialize,
+    requestDeserialize: input.deserialize,
+    responseSerialize: output.serialize,
+    responseDeserialize: output.deserialize,
+  };
+}
+
+/** A protobuf-es service as grpc-js wants it; methods by their local names (`injectBarrier`). */
+export function serviceDefinition(service: DescService): ServiceDefinition {
+  return Object.fromEntries(service.methods.map((method) => [method.localName, methodDefinition(method)]));
+}
