@@ -115,6 +115,31 @@ export const errorCodes = {
     'Restore from a complete checkpoint: the message names the missing key groups.',
   ),
   cancelled: entry('cancelled', 'The work was asked to stop.', 'Nothing to do.'),
+  'ufs-fenced': entry(
+    'fenced',
+    'A newer generation has claimed this object.',
+    'Stop: another attempt of the job has taken over. Nothing was changed by the refused call.',
+  ),
+  'ufs-conflict': entry(
+    'retry',
+    'Too many others changed the same object at the same time, or it is unknown whether a change took effect.',
+    'Call again. A change may be applied again, so it has to look at the current value first.',
+  ),
+  'ufs-corrupt': entry(
+    'setup',
+    'A stored object is damaged, cut off, or written in a format that this version does not know.',
+    'Nothing was changed. Restore the named object from a backup of the file system, or start from another checkpoint.',
+  ),
+  'ufs-missing': entry(
+    'setup',
+    'An object or file that a checkpoint or table relies on does not exist.',
+    'Something other than Millrace removed it, or it belongs to another root: check `dfs`, or start from another checkpoint.',
+  ),
+  'ufs-holder-taken': entry(
+    'input',
+    'A holder object exists with other content.',
+    'Holders are written once: use a new name (a new checkpoint number or generation).',
+  ),
   'dfs-bad-path': entry(
     'input',
     'A path inside the file system is not allowed.',

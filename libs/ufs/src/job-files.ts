@@ -1,0 +1,102 @@
+import { crc32 } from 'node:zlib';
+import type { Dfs, DfsWriter } from '@millrace/dfs';
+import { assert, type Clock, MillraceError, type Random } from '@millrace/kernel';
+import type { TraceContext } from '@millrace/telemetry';
+import { corrupt } from './envelope.ts';
+import { FileIds } from './file-id.ts';
+import type { FileReader, FileRef, FileStore, FileWriter } from './file-store.ts';
+import { missing } from './holders.ts';
+import type { JobNamespace } from './namespace.ts';
+import type { Reaper } from './reaper.ts';
+
+export interface JobFilesOptions {
+  readonly dfs: Dfs;
+  readonly namespace: JobNamespace;
+  /** The attempt on whose behalf files are made. */
+  readonly generation: number;
+  readonly reaper: Reaper;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/**
+ * The immutable files of one job, `<job>/files/<id>`, as one process of one attempt sees them. A file exists from the
+ * moment it is sealed, whole, for every reader. A crash before `seal` leaves nothing; a crash after it and before a
+ * holder names the file leaves an orphan, which the sweep takes once the generation is over.
+ */
+export class JobFiles implements FileStore {
+  readonly #options: JobFilesOptions;
+  readonly #ids: FileIds;
+
+  constructor(options: JobFilesOptions) {
+    this.#options = options;
+    this.#ids = new FileIds(options.generation, options.random);
+  }
+
+  async create(parent?: TraceContext): Promise<FileWriter> {
+    const { dfs, namespace, clock } = this.#options;
+    const id = this.#ids.mint(clock.nowMs());
+    return new JobFileWriter(id, await dfs.createWriter(namespace.filePath(id), parent));
+  }
+
+  open(file: FileRef): FileReader {
+    return new JobFileReader(this.#options.dfs, this.#options.namespace.filePath(file.id), file);
+  }
+
+  discard(files: readonly FileRef[]): void {
+    for (const { id } of files) {
+      assert(this.#ids.minted(id), `discard of file ${id}, which was not made here: only its job's retention may`);
+    }
+    this.#options.reaper.discard(files.map((file) => this.#options.namespace.filePath(file.id)));
+  }
+}
+
+class JobFileWriter implements FileWriter {
+  readonly id: string;
+  readonly #writer: DfsWriter;
+  #sizeBytes = 0;
+  #crc32 = 0;
+
+  constructor(id: string, writer: DfsWriter) {
+    this.id = id;
+    this.#writer = writer;
+  }
+
+  async append(bytes: Uint8Array): Promise<void> {
+    // Before the write: the bytes are the caller's again as soon as the promise resolves.
+    this.#crc32 = crc32(bytes, this.#crc32);
+    this.#sizeBytes += bytes.length;
+    await this.#writer.append(bytes);
+  }
+
+  async seal(): Promise<FileRef> {
+    await this.#writer.close();
+    return { id: this.id, sizeBytes: this.#sizeBytes, crc32: this.#crc32 };
+  }
+
+  abort(): Promise<void> {
+    return this.#writer.abort();
+  }
+}
+
+class JobFileReader implements FileReader {
+  readonly file: FileRef;
+  readonly #dfs: Dfs;
+  readonly #path: string;
+
+  constructor(dfs: Dfs, path: string, file: FileRef) {
+    this.file = file;
+    this.#dfs = dfs;
+    this.#path = path;
+  }
+
+  /** Fewer bytes than asked for only at the end of the file. */
+  async read(offset: number, length: number, parent?: TraceContext): Promise<Uint8Array> {
+    const wanted = Math.max(0, Math.min(length, this.file.sizeBytes - offset));
+    const bytes = await this.#dfs.read(this.#path, offset, wanted, parent).catch((error: unknown) => {
+      throw error instanceof MillraceError && error.code === 'dfs-not-found' ? missing(this.#path, 'file') : error;
+    });
+    if (bytes.length === wanted) return bytes;
+    throw corrupt(this.#path, `at ${offset} there are ${bytes.length} of ${wanted} bytes`);
+  }
+}

@@ -1,0 +1,38 @@
+import type { Dfs } from '@millrace/dfs';
+import type { Clock, Random } from '@millrace/kernel';
+import type { Telemetry } from '@millrace/telemetry';
+import { Holders } from './holders.ts';
+import { JobFiles } from './job-files.ts';
+import { JobNamespace } from './namespace.ts';
+import { Reaper } from './reaper.ts';
+
+export interface JobStorageOptions {
+  readonly dfs: Dfs;
+  readonly jobId: string;
+  readonly generation: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly telemetry: Telemetry;
+}
+
+/** What one process of one attempt needs of the unified file system. `close` drains the reaper, not the Dfs. */
+export interface JobStorage {
+  readonly namespace: JobNamespace;
+  readonly files: JobFiles;
+  readonly holders: Holders;
+  readonly reaper: Reaper;
+  close(): Promise<void>;
+}
+
+export function openJobStorage(options: JobStorageOptions): JobStorage {
+  const { dfs, clock, random, generation } = options;
+  const namespace = new JobNamespace(options.jobId);
+  const reaper = new Reaper(options);
+  return {
+    namespace,
+    files: new JobFiles({ dfs, namespace, generation, reaper, clock, random }),
+    holders: new Holders(dfs),
+    reaper,
+    close: () => reaper.close(),
+  };
+}
