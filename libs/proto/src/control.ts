@@ -170,6 +170,8 @@ export interface JobRecord {
   readonly runStart: number;
   /** Rounds up to this number that are not registered can never be. */
   readonly closedRound: number;
+  /** Checkpoints that retention gave up; their objects may still be there. */
+  readonly dropping: readonly CheckpointEntry[];
 }
 
 export interface RoundInput {
@@ -257,9 +259,10 @@ export interface LoopStatus {
   readonly recent: readonly RoundResult[];
 }
 
-/** Result of a `job` workflow that ended well. */
+/** Result of a `job` workflow that ended well, or was stopped by the signal `cancel`. */
 export interface JobResult {
   readonly id: string;
+  readonly state: 'finished' | 'cancelled';
   readonly generation: number;
   readonly checkpoints: number;
   readonly lastCheckpoint: RoundResult | null;

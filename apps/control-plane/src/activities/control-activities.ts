@@ -1,0 +1,50 @@
+import { MillraceError } from '@millrace/kernel';
+import type { JobSettings, Json } from '@millrace/proto/control';
+import { claimed, finished, newestCheckpoint } from '../record/transitions.ts';
+import type { Claim, ClaimInput, ControlActivities } from './contract.ts';
+import { idOf, jobSettings, parseJobInput } from './job-input.ts';
+import { Round, type RoundDeps } from './round.ts';
+import { asActivity, type ShellDeps } from './shell.ts';
+import { watchRunners } from './watch.ts';
+
+export type ControlDeps = RoundDeps & ShellDeps;
+
+/** The control plane's activities, ready for a worker. Nothing is kept between calls but connections. */
+export function controlActivities(deps: ControlDeps): ControlActivities {
+  const round = new Round(deps);
+  return {
+    prepareJob: asActivity((input: Json | undefined) => prepareJob(input, deps), deps),
+    claimGeneration: asActivity((input: ClaimInput) => claimGeneration(input, deps), deps),
+    finishJob: asActivity(async (owner: { readonly id: string; readonly generation: number }) => {
+      await deps.storage.updateRecord(owner.id, (record) => finished(record, owner));
+      await deps.failPoint('finish.after-commit');
+    }, deps),
+    watchRunners: asActivity((input, scope) => watchRunners(input, deps, scope), deps),
+    barrier: asActivity((step, scope) => round.barrier(step, scope), deps),
+    drain: asActivity((step, scope) => round.drain(step, scope), deps),
+    link: asActivity((input) => round.link(input), deps),
+    register: asActivity((input, scope) => round.register(input, scope), deps),
+    abortRound: asActivity((step, scope) => round.abort(step, scope), deps),
+  };
+}
+
+async function prepareJob(input: Json | undefined, deps: ControlDeps): Promise<JobSettings> {
+  const parsed = parseJobInput(input);
+  return jobSettings(parsed, await deps.storage.readRecord(idOf(parsed)));
+}
+
+async function claimGeneration(input: ClaimInput, deps: ControlDeps): Promise<Claim> {
+  const { storage, failPoint } = deps;
+  const record = await storage.updateRecord(input.settings.id, (current) => claimed(current, input));
+  await failPoint('claim.after-commit');
+  if (record.claim !== input.claim) {
+    throw new MillraceError('job-generation-fenced', `Job "${input.settings.id}" was claimed by another run.`);
+  }
+  const newest = newestCheckpoint(record);
+  return {
+    generation: record.generation,
+    restoreFrom: newest?.path ?? null,
+    nextCheckpoint: record.round + 1,
+    newestCheckpoint: newest?.checkpoint ?? 0,
+  };
+}

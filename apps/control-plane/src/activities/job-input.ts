@@ -1,0 +1,91 @@
+import { defaultMaxParallelism, MillraceError, maxParallelismLimit } from '@millrace/kernel';
+import type { JobRecord, JobSettings, Json } from '@millrace/proto/control';
+import { z } from 'zod';
+
+const json: z.ZodType<Json> = z.lazy(() =>
+  z.union([z.null(), z.boolean(), z.number(), z.string(), z.array(json), z.record(z.string(), json)]),
+);
+
+/** Ids become parts of paths and of workflow ids. */
+const id = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/, 'use 1 to 100 letters, digits, - and _, beginning with a letter or digit');
+
+const schema = z.strictObject({
+  job: id,
+  id: id.optional(),
+  parallelism: z.int().min(1).max(maxParallelismLimit).optional(),
+  maxParallelism: z.int().min(1).max(maxParallelismLimit).optional(),
+  checkpointIntervalMs: z.int().min(100).max(86_400_000).optional(),
+  options: z.record(z.string(), json).optional(),
+  from: z.enum(['latest', 'empty']).optional(),
+  checkpointsRetained: z.int().min(1).max(1000).optional(),
+  failuresMax: z.int().min(0).max(1_000_000).optional(),
+  roundTimeoutMs: z.int().min(100).max(86_400_000).optional(),
+});
+
+const example = 'for example {"job":"flights"}';
+
+/** The typed form of what somebody put into the workflow's input. Rejects in words, naming the field. */
+export function parseJobInput(input: Json | undefined): z.infer<typeof schema> {
+  if (input === undefined || input === null) {
+    throw bad(`The input is empty. It has to be a JSON object, ${example}.`, '');
+  }
+  if (typeof input !== 'object' || Array.isArray(input)) {
+    const kind = Array.isArray(input) ? 'a list' : `a ${typeof input}`;
+    throw bad(`The input is ${kind}. It has to be a JSON object, ${example}.`, '');
+  }
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const path = issue?.path.join('.') ?? '';
+  if (issue?.code === 'unrecognized_keys') {
+    const known = Object.keys(schema.shape).join(', ');
+    throw bad(`Unknown field "${issue.keys.join('", "')}". Fields are ${known}.`, issue.keys[0] ?? '');
+  }
+  throw bad(`Field "${path}": ${issue?.message ?? 'not usable'}.`, path);
+}
+
+/** Fills in the defaults; what depends on the job's earlier life comes from its record. */
+export function jobSettings(input: z.infer<typeof schema>, record: JobRecord | undefined): JobSettings {
+  const settings: JobSettings = {
+    id: input.id ?? input.job,
+    job: input.job,
+    parallelism: input.parallelism ?? 1,
+    maxParallelism: input.maxParallelism ?? record?.maxParallelism ?? defaultMaxParallelism,
+    checkpointIntervalMs: input.checkpointIntervalMs ?? 10_000,
+    options: input.options ?? {},
+    from: input.from ?? 'latest',
+    checkpointsRetained: input.checkpointsRetained ?? 3,
+    failuresMax: input.failuresMax ?? 10,
+    roundTimeoutMs: input.roundTimeoutMs ?? 600_000,
+  };
+  if (settings.parallelism > settings.maxParallelism) {
+    throw bad(
+      `Field "parallelism": ${settings.parallelism} is more than maxParallelism ${settings.maxParallelism}.`,
+      'parallelism',
+    );
+  }
+  if (record === undefined || record.finished || settings.from === 'empty') return settings;
+  if (record.maxParallelism !== settings.maxParallelism) {
+    throw bad(
+      `Field "maxParallelism": the state of "${settings.id}" was made with ${record.maxParallelism} and cannot be read with ${settings.maxParallelism}. Leave the field out, or start with "from": "empty".`,
+      'maxParallelism',
+    );
+  }
+  if (record.job !== settings.job) {
+    throw bad(
+      `Field "id": the state of "${settings.id}" belongs to job "${record.job}". Choose another id, or start with "from": "empty".`,
+      'id',
+    );
+  }
+  return settings;
+}
+
+export function idOf(input: z.infer<typeof schema>): string {
+  return input.id ?? input.job;
+}
+
+function bad(message: string, field: string): MillraceError {
+  return new MillraceError('job-input', message, { details: { field } });
+}

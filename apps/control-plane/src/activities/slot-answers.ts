@@ -1,0 +1,56 @@
+import { MillraceError } from '@millrace/kernel';
+import type { Json } from '@millrace/proto/control';
+import { z } from 'zod';
+import type { RoundStep } from './contract.ts';
+
+/** What the control plane reads of a SlotSnapshot (@millrace/streams); the rest it passes on as it is. */
+const slotSnapshot = z.looseObject({
+  checkpoint: z.int(),
+  subtask: z.int(),
+  ended: z.boolean(),
+  operators: z.array(
+    z.looseObject({
+      table: z.looseObject({ holders: z.array(z.string()), bytesPut: z.number(), bytesLinked: z.number() }).optional(),
+    }),
+  ),
+});
+
+export interface SlotAnswers {
+  /** In the order of subtasks. */
+  readonly slots: readonly Json[];
+  readonly bytesPut: number;
+  readonly bytesLinked: number;
+  readonly last: boolean;
+}
+
+/** The parts of a checkpoint put together; rejects unless every subtask answered once, for this round. */
+export function collectAnswers(texts: readonly string[], step: RoundStep): SlotAnswers {
+  const parsed = texts.map((text) => ({ json: JSON.parse(text) as Json, slot: slotSnapshot.parse(JSON.parse(text)) }));
+  parsed.sort((a, b) => a.slot.subtask - b.slot.subtask);
+  const complete =
+    parsed.length === step.parallelism &&
+    parsed.every(({ slot }, i) => slot.subtask === i && slot.checkpoint === step.checkpoint);
+  if (!complete) {
+    const got = parsed.map(({ slot }) => `${slot.subtask} (checkpoint ${slot.checkpoint})`).join(', ');
+    throw new MillraceError(
+      'checkpoint-incomplete',
+      `Round ${step.checkpoint} needs the subtasks 0 to ${step.parallelism - 1} and got: ${got || 'none'}.`,
+    );
+  }
+  let bytesPut = 0;
+  let bytesLinked = 0;
+  for (const { slot } of parsed) {
+    for (const { table } of slot.operators) {
+      bytesPut += table?.bytesPut ?? 0;
+      bytesLinked += table?.bytesLinked ?? 0;
+    }
+  }
+  return { slots: parsed.map((p) => p.json), bytesPut, bytesLinked, last: parsed.every(({ slot }) => slot.ended) };
+}
+
+/** Paths of the holder objects that a checkpoint's parts name. */
+export function holdersOf(slots: readonly Json[]): readonly string[] {
+  return slots.flatMap((json) =>
+    slotSnapshot.parse(json).operators.flatMap((operator) => operator.table?.holders ?? []),
+  );
+}

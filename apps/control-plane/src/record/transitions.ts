@@ -1,0 +1,139 @@
+import { MillraceError } from '@millrace/kernel';
+import type { CheckpointEntry, JobRecord } from '@millrace/proto/control';
+import type { ClaimInput, RoundStep } from '../activities/contract.ts';
+
+/**
+ * What may happen to a job's record, as pure functions from one version to the next. The same object returned means:
+ * nothing to write. Every change but a claim names the generation that makes it and is refused when a newer one exists.
+ */
+
+export function claimed(record: JobRecord | undefined, input: ClaimInput): JobRecord {
+  const { settings, run, claim } = input;
+  if (record === undefined) {
+    return {
+      id: settings.id,
+      job: settings.job,
+      generation: 1,
+      round: 0,
+      checkpoints: [],
+      maxParallelism: settings.maxParallelism,
+      finished: false,
+      run,
+      claim,
+      runStart: 0,
+      closedRound: 0,
+      dropping: [],
+    };
+  }
+  if (record.claim === claim) return record;
+  if (input.previous > 0 && record.run !== run) {
+    throw new MillraceError(
+      'job-generation-fenced',
+      `Another run of job "${settings.id}" has taken over (generation ${record.generation}).`,
+      { details: { id: settings.id, generation: record.generation } },
+    );
+  }
+  const anew = startsAnew(record, input);
+  const empty = anew && settings.from === 'empty';
+  return {
+    ...record,
+    job: settings.job,
+    generation: record.generation + 1,
+    run,
+    claim,
+    finished: false,
+    closedRound: record.round,
+    maxParallelism: anew ? settings.maxParallelism : record.maxParallelism,
+    runStart: anew ? record.round : record.runStart,
+    checkpoints: empty ? [] : record.checkpoints,
+    dropping: empty ? [...record.dropping, ...record.checkpoints] : record.dropping,
+  };
+}
+
+/** A new run takes over the state of an unfinished one, unless it was told not to. */
+function startsAnew(record: JobRecord, input: ClaimInput): boolean {
+  return record.run !== input.run && (input.settings.from === 'empty' || record.finished);
+}
+
+/** The checkpoint that an attempt of the record's run starts from. */
+export function newestCheckpoint(record: JobRecord): CheckpointEntry | undefined {
+  const newest = record.checkpoints.at(-1);
+  return newest !== undefined && newest.checkpoint > record.runStart ? newest : undefined;
+}
+
+/** Numbers the round; everything before it that is not registered can no longer be. */
+export function roundBegun(record: JobRecord | undefined, step: RoundStep): JobRecord {
+  const current = own(record, step);
+  if (current.round === step.checkpoint && current.closedRound < step.checkpoint) return current;
+  if (current.round >= step.checkpoint) throw closed(step);
+  return { ...current, round: step.checkpoint };
+}
+
+/** The commit point of a checkpoint. */
+export function registered(record: JobRecord | undefined, entry: CheckpointEntry, how: RegisterOptions): JobRecord {
+  const current = own(record, { id: how.id, generation: entry.generation });
+  if (findCheckpoint(current, entry) !== undefined) return current;
+  if (current.round !== entry.checkpoint || current.closedRound >= entry.checkpoint) {
+    throw closed({ id: how.id, checkpoint: entry.checkpoint });
+  }
+  const all = [...current.checkpoints, entry];
+  const surplus = all.slice(0, Math.max(0, all.length - Math.max(1, how.retained)));
+  const dropped = new Set(how.dropped.map((e) => e.path));
+  return {
+    ...current,
+    checkpoints: all.slice(surplus.length),
+    dropping: [...current.dropping.filter((e) => !dropped.has(e.path)), ...surplus],
+  };
+}
+
+export interface RegisterOptions {
+  readonly id: string;
+  /** Checkpoints to keep, this one included. */
+  readonly retained: number;
+  /** Given-up checkpoints whose objects are known to be gone. */
+  readonly dropped: readonly CheckpointEntry[];
+}
+
+/** The round will never be registered, unless it already is. */
+export function roundClosed(record: JobRecord | undefined, step: RoundStep): JobRecord {
+  const current = own(record, step);
+  if (findCheckpoint(current, step) !== undefined || current.closedRound >= step.checkpoint) return current;
+  return { ...current, round: Math.max(current.round, step.checkpoint), closedRound: step.checkpoint };
+}
+
+export function finished(
+  record: JobRecord | undefined,
+  owner: { readonly id: string; readonly generation: number },
+): JobRecord {
+  const current = own(record, owner);
+  return current.finished ? current : { ...current, finished: true };
+}
+
+export function findCheckpoint(
+  record: JobRecord,
+  which: { readonly checkpoint: number; readonly generation: number },
+): CheckpointEntry | undefined {
+  return record.checkpoints.find((e) => e.checkpoint === which.checkpoint && e.generation === which.generation);
+}
+
+function own(record: JobRecord | undefined, owner: { readonly id: string; readonly generation: number }): JobRecord {
+  if (record === undefined) {
+    throw new MillraceError('job-record-broken', `Job "${owner.id}" has no record in the state directory.`, {
+      details: { id: owner.id },
+    });
+  }
+  if (record.generation !== owner.generation) {
+    throw new MillraceError(
+      'job-generation-fenced',
+      `Generation ${owner.generation} of job "${owner.id}" was overtaken by generation ${record.generation}.`,
+      { details: { id: owner.id, generation: owner.generation, newest: record.generation } },
+    );
+  }
+  return record;
+}
+
+function closed(step: { readonly id: string; readonly checkpoint: number }): MillraceError {
+  return new MillraceError('round-closed', `Round ${step.checkpoint} of job "${step.id}" was closed before.`, {
+    details: { id: step.id, checkpoint: step.checkpoint },
+  });
+}

@@ -1,0 +1,4 @@
+export { attempt } from './attempt.ts';
+export { checkpointLoop } from './checkpoint-loop.ts';
+export { checkpointRound } from './checkpoint-round.ts';
+export { job } from './job.ts';

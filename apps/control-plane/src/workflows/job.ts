@@ -1,0 +1,283 @@
+import {
+  type AttemptPlan,
+  type JobDescription,
+  type JobResult,
+  type JobSettings,
+  type JobState,
+  type JobStatus,
+  type Json,
+  queries,
+  signals,
+} from '@millrace/proto/control';
+import {
+  CancellationScope,
+  continueAsNew,
+  defineQuery,
+  defineSignal,
+  executeChild,
+  isCancellation,
+  ParentClosePolicy,
+  setCurrentDetails,
+  setHandler,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { Claim } from '../activities/contract.ts';
+import { type AttemptResult, attempt } from './attempt.ts';
+import { setAttributes } from './attributes.ts';
+import { backoffMs } from './backoff.ts';
+import { type Cause, causeOf, endWith } from './failures.ts';
+import { control, jobCode } from './proxies.ts';
+import { attemptsPerRun } from './timeouts.ts';
+
+/** What one run of the workflow hands to the next. */
+interface JobCarried {
+  readonly settings: JobSettings;
+  readonly description: JobDescription;
+  readonly attempts: number;
+  readonly failures: number;
+  readonly newestCheckpoint: number;
+  readonly lastFailure: string | null;
+  readonly generation: number;
+  readonly cancelRequested: boolean;
+}
+
+export const cancelSignal = defineSignal(signals.cancel);
+export const attemptPlanned = defineSignal<[AttemptPlan]>(signals.attemptPlanned);
+export const jobStatus = defineQuery<JobStatus>(queries.status);
+
+/** Failures that say nothing of the job: they do not use up its budget. */
+const harmless = new Set(['lease-lapsed', 'runner-stopped']);
+
+/**
+ * A job from its start to its end: attempts, one after the other, each with a generation that fences the ones before.
+ * `input` is what a person or a program typed: it is checked before anything else happens. A workflow whose id is not the
+ * job's runs the job as a child with that id, so that Temporal itself allows each job to run once.
+ */
+export async function job(input: unknown, carried?: JobCarried): Promise<JobResult> {
+  const run = new JobRun(carried);
+  try {
+    return await run.scope.run(() => run.toEnd(input));
+  } catch (error) {
+    if (isCancellation(error) && run.cancelRequested) {
+      run.enter('cancelled', 'Cancelled by signal.');
+      return run.result('cancelled', null);
+    }
+    if (isCancellation(error)) {
+      run.enter('cancelled', 'Cancelled.');
+      throw error;
+    }
+    throw error;
+  }
+}
+
+class JobRun {
+  readonly scope = new CancellationScope();
+  cancelRequested = false;
+  #settings: JobSettings | undefined;
+  #description: JobDescription | undefined;
+  #state: JobState = 'starting';
+  #details = 'Checking the input.';
+  #plan: AttemptPlan | null = null;
+  #generation = 0;
+  #attempts = 0;
+  #failures = 0;
+  #newestCheckpoint = 0;
+  #lastFailure: string | null = null;
+
+  constructor(carried: JobCarried | undefined) {
+    if (carried !== undefined) {
+      this.#settings = carried.settings;
+      this.#description = carried.description;
+      this.#attempts = carried.attempts;
+      this.#failures = carried.failures;
+      this.#newestCheckpoint = carried.newestCheckpoint;
+      this.#lastFailure = carried.lastFailure;
+      this.#generation = carried.generation;
+      this.#state = 'restarting';
+    }
+    setHandler(cancelSignal, () => this.requestCancel());
+    setHandler(attemptPlanned, (plan) => this.planned(plan));
+    setHandler(jobStatus, () => this.status());
+    if (carried?.cancelRequested === true) this.requestCancel();
+  }
+
+  requestCancel(): void {
+    this.cancelRequested = true;
+    this.scope.cancel();
+  }
+
+  planned(plan: AttemptPlan): void {
+    if (plan.generation !== this.#generation) return;
+    this.#plan = plan;
+    this.enter(
+      'running',
+      `Attempt ${plan.generation} runs on ${new Set(plan.slots.map((s) => s.runnerId)).size} runner(s).`,
+    );
+  }
+
+  enter(state: JobState, details: string): void {
+    this.#details = details;
+    setCurrentDetails(this.#lastFailure === null ? details : `${details}\n\nLast failure: ${this.#lastFailure}`);
+    if (state === this.#state && this.#settings === undefined) return;
+    this.#state = state;
+    setAttributes({ state, ...(this.#generation > 0 ? { generation: this.#generation } : {}) });
+  }
+
+  status(): JobStatus {
+    return {
+      id: this.#settings?.id ?? workflowInfo().workflowId,
+      job: this.#settings?.job ?? '',
+      state: this.#state,
+      details: this.#details,
+      generation: this.#generation,
+      parallelism: this.#settings?.parallelism ?? 0,
+      failures: this.#failures,
+      lastFailure: this.#lastFailure,
+      lastCheckpoint: null,
+      plan: this.#plan,
+      description: this.#description ?? null,
+    };
+  }
+
+  result(state: 'finished' | 'cancelled', outcome: AttemptResult | null): JobResult {
+    return {
+      id: this.status().id,
+      state,
+      generation: this.#generation,
+      checkpoints: outcome?.roundsDone ?? 0,
+      lastCheckpoint: outcome?.last ?? null,
+    };
+  }
+
+  async toEnd(input: unknown): Promise<JobResult> {
+    this.#settings ??= await this.#prepare(input);
+    const settings = this.#settings;
+    if (workflowInfo().workflowId !== settings.id) return await this.#asChild(settings, input);
+    setAttributes({ job: settings.job, parallelism: settings.parallelism, state: this.#state });
+    this.#description ??= await this.#describe(settings);
+    for (;;) {
+      if (this.#attempts >= attemptsPerRun || (this.#attempts > 0 && workflowInfo().continueAsNewSuggested)) {
+        return await continueAsNew<typeof job>(input, this.#carry(settings, this.#description));
+      }
+      const claim = await this.#claim(settings);
+      const outcome = await this.#attempt(settings, this.#description, claim);
+      if ('result' in outcome) {
+        await control.finishJob({ id: settings.id, generation: this.#generation });
+        this.enter('finished', 'Every input has ended and every output is committed.');
+        return this.result('finished', outcome.result);
+      }
+      this.#afterFailure(outcome.cause);
+    }
+  }
+
+  async #prepare(input: unknown): Promise<JobSettings> {
+    try {
+      return await control.prepareJob.executeWithOptions({ summary: 'check the input' }, [input as Json | undefined]);
+    } catch (error) {
+      throw this.#giveUp(error);
+    }
+  }
+
+  async #describe(settings: JobSettings): Promise<JobDescription> {
+    this.enter('starting', `Waiting for a task-runner that loads the code of job "${settings.job}".`);
+    try {
+      const input = { job: settings.job, options: settings.options };
+      return await jobCode.describeJob.executeWithOptions({ summary: `load job ${settings.job}` }, [input]);
+    } catch (error) {
+      throw this.#giveUp(error);
+    }
+  }
+
+  /** Fences every older attempt, then decides whether and when the next one begins. */
+  async #claim(settings: JobSettings): Promise<Claim> {
+    const { runId, firstExecutionRunId } = workflowInfo();
+    this.#attempts += 1;
+    let claim: Claim;
+    try {
+      claim = await control.claimGeneration.executeWithOptions({ summary: 'fence older attempts' }, [
+        { settings, run: firstExecutionRunId, claim: `${runId}/${this.#attempts}`, previous: this.#generation },
+      ]);
+    } catch (error) {
+      throw this.#giveUp(error);
+    }
+    this.#generation = claim.generation;
+    // A checkpoint since the failure before: the job does make progress, so the budget starts anew.
+    if (claim.newestCheckpoint > this.#newestCheckpoint) this.#failures = Math.min(this.#failures, 1);
+    this.#newestCheckpoint = claim.newestCheckpoint;
+    if (this.#failures > settings.failuresMax) {
+      const words = `Gave up after ${this.#failures} failure(s) without a checkpoint between them. Last: ${this.#lastFailure}`;
+      throw this.#giveUp(endWith({ code: 'job-failed', kind: 'input', message: words, details: {} }));
+    }
+    const waitMs = backoffMs(this.#failures);
+    if (waitMs > 0) {
+      this.enter('restarting', `Restarts in ${waitMs} ms from the last checkpoint.`);
+      await sleep(waitMs, { summary: 'back-off' });
+    }
+    return claim;
+  }
+
+  async #attempt(
+    settings: JobSettings,
+    description: JobDescription,
+    claim: Claim,
+  ): Promise<{ readonly result: AttemptResult } | { readonly cause: Cause }> {
+    this.enter('waiting-for-slots', `Waiting for ${settings.parallelism} free slot(s) of task-runners.`);
+    try {
+      const result = await executeChild(attempt, {
+        workflowId: `${settings.id}-attempt-${claim.generation}`,
+        args: [{ settings, claim, codeHash: description.codeHash }],
+        parentClosePolicy: ParentClosePolicy.TERMINATE,
+        staticSummary: `attempt ${claim.generation} of ${settings.id}`,
+        staticDetails: `Starts from ${claim.restoreFrom ?? 'empty state'}.`,
+      });
+      return { result };
+    } catch (error) {
+      if (isCancellation(error)) throw error;
+      return { cause: causeOf(error) };
+    }
+  }
+
+  #afterFailure(cause: Cause): void {
+    this.#lastFailure = `${cause.message} (${cause.code})`;
+    this.#plan = null;
+    if (cause.kind === 'input' || cause.code === 'job-generation-fenced') throw this.#giveUp(endWith(cause));
+    if (!harmless.has(cause.code)) this.#failures += 1;
+    this.enter('restarting', 'Restarts from the last checkpoint.');
+  }
+
+  #giveUp(error: unknown): unknown {
+    if (isCancellation(error)) return error;
+    const cause = causeOf(error);
+    this.#lastFailure = cause.message;
+    this.enter('failed', cause.message);
+    return endWith(cause);
+  }
+
+  async #asChild(settings: JobSettings, input: unknown): Promise<JobResult> {
+    setAttributes({ job: settings.job });
+    setCurrentDetails(`Runs as workflow ${settings.id}: the id of a job's workflow is the id of the job.`);
+    try {
+      return await executeChild(job, {
+        workflowId: settings.id,
+        args: [input],
+        parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+      });
+    } catch (error) {
+      throw this.#giveUp(error);
+    }
+  }
+
+  #carry(settings: JobSettings, description: JobDescription): JobCarried {
+    return {
+      settings,
+      description,
+      attempts: 0,
+      failures: this.#failures,
+      newestCheckpoint: this.#newestCheckpoint,
+      lastFailure: this.#lastFailure,
+      generation: this.#generation,
+      cancelRequested: this.cancelRequested,
+    };
+  }
+}
