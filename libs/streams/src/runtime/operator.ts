@@ -37,6 +37,7 @@ export interface OperatorPart {
 /**
  * One subtask of one operator, driven by its task. A returned promise means: do not call again before it resolves;
  * nothing is returned when the operator can take the next call at once. The task calls from one place only, in order.
+ * `complete`, `abort`, `inFlight` and `buffered` are outside that order: they may come while a promise is open.
  */
 export interface Operator {
   open(context: OperatorContext): void | Promise<void>;
@@ -61,6 +62,9 @@ export type Poll = 'more' | 'end' | Promise<void>;
 
 /** A source: the head of a chain that is asked for records instead of being given them. */
 export interface SourceOperator extends Operator {
-  /** Emits at most `recordsMax` records and what watermarks follow from them. */
+  /**
+   * Emits at most `recordsMax` records and what watermarks follow from them. While a returned promise is open the
+   * source emits nothing, and may be drained and snapshotted.
+   */
   poll(recordsMax: number): Poll;
 }

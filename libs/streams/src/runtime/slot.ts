@@ -36,13 +36,32 @@ export interface SlotSnapshot {
 /** Live figures of a slot, read by polling. */
 export interface SlotStats {
   readonly subtask: number;
+  /** Emitted by the sources of the slot. */
   readonly recordsIn: number;
+  /** Taken by the sinks of the slot. */
   readonly recordsOut: number;
-  /** Smallest current watermark over the operators, epoch milliseconds; null before the first. */
+  /** Smallest current watermark over the operators, epoch milliseconds; null before the first, 8.64e15 for +∞. */
   readonly watermarkMs: number | null;
   readonly inFlight: number;
   readonly buffered: number;
   readonly ended: boolean;
+  /** The same by operator, in the order of the chains. */
+  readonly operators?: readonly OperatorStats[];
+}
+
+/** Live figures of one subtask of one operator. Times are those of its task, which it shares with its chain. */
+export interface OperatorStats {
+  readonly uid: string;
+  readonly recordsIn: number;
+  readonly recordsOut: number;
+  /** Nothing follows it. */
+  readonly isSink: boolean;
+  readonly inFlight: number;
+  readonly buffered: number;
+  readonly watermarkMs: number | null;
+  readonly busyMs: number;
+  readonly idleMs: number;
+  readonly backpressuredMs: number;
 }
 
 /** Everything a slot needs; assembled by a composition root. */
@@ -82,9 +101,13 @@ export interface Slot {
   open(): Promise<void>;
   /** Runs to the end of the job's life here; resolves after `finish`, rejects with the first failure. */
   run(): Promise<void>;
-  /** Injects the barrier at this slot's sources; resolves when this slot's part of the checkpoint is durable. */
+  /**
+   * Injects the barrier at this slot's sources; resolves when this slot's part of the checkpoint is durable. Idempotent
+   * by number. One round at a time: a newer number aborts an unfinished older round; an aborted or older number
+   * rejects with `checkpoint-aborted`.
+   */
   checkpoint(barrier: Barrier): Promise<SlotSnapshot>;
-  /** The checkpoint is registered: sinks commit. With `last` the slot then ends (every source of the job had ended). */
+  /** The checkpoint is registered, idempotent: sinks commit. With `last` the slot then ends (every source of the job had ended). */
   complete(checkpoint: number, last: boolean): Promise<void>;
   /** The round failed; what it prepared is forgotten, except what a later round may still hold. */
   abort(checkpoint: number): void;

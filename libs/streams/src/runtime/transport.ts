@@ -6,9 +6,12 @@
 export interface SlotTransport {
   /** Hands the frame over; `frame` is transferred and must not be touched again. */
   send(toSlot: number, edge: number, frame: Uint8Array<ArrayBuffer>): void;
-  /** Allows the sender of (`fromSlot`, `edge`) to send `bytes` more. */
+  /** Allows the sender of (`fromSlot`, `edge`) to send `bytes` more; the first grant opens the window. */
   grant(fromSlot: number, edge: number, bytes: number): void;
-  /** Sets who receives; called once, before the first frame. */
+  /**
+   * Sets who receives; called once, before the first frame. What peers sent before is kept and delivered after it, in
+   * a later turn of the event loop. Frames and credit never arrive inside a call of this port.
+   */
   listen(listener: SlotListener): void;
 }
 

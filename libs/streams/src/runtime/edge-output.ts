@@ -1,0 +1,119 @@
+import { ByteWriter, keyGroupOf, subtaskOfKeyGroup } from '@millrace/kernel';
+import type { Codec } from '@millrace/state';
+import type { Partitioning } from '../graph/job-graph.ts';
+import type { OutputChannel } from './output-channel.ts';
+import type { Barrier } from './slot.ts';
+
+/** Where an operator's records can go: another operator of the chain, or an edge. */
+export interface Target {
+  record(value: unknown, timestampMs: number): void;
+  watermark(watermarkMs: number): void;
+  status(idle: boolean): void;
+}
+
+/** One edge of one subtask: its channels, and which of them gets a record. What is no record goes to all. */
+export abstract class EdgeOutput implements Target {
+  readonly channels: readonly OutputChannel[];
+
+  constructor(channels: readonly OutputChannel[]) {
+    this.channels = channels;
+  }
+
+  abstract record(value: unknown, timestampMs: number): void;
+
+  watermark(watermarkMs: number): void {
+    for (const channel of this.channels) channel.watermark(watermarkMs);
+  }
+
+  status(idle: boolean): void {
+    for (const channel of this.channels) channel.status(idle);
+  }
+
+  barrier(barrier: Barrier): void {
+    for (const channel of this.channels) channel.barrier(barrier);
+  }
+
+  end(): void {
+    for (const channel of this.channels) channel.end();
+  }
+}
+
+class SingleOutput extends EdgeOutput {
+  readonly #channel: OutputChannel;
+
+  constructor(channels: readonly OutputChannel[]) {
+    super(channels);
+    this.#channel = channels[0] as OutputChannel;
+  }
+
+  record(value: unknown, timestampMs: number): void {
+    this.#channel.record(value, timestampMs);
+  }
+}
+
+class HashOutput extends EdgeOutput {
+  readonly #key: (value: unknown) => unknown;
+  readonly #codec: Codec<unknown>;
+  readonly #maxParallelism: number;
+  readonly #scratch = new ByteWriter(64);
+
+  constructor(
+    channels: readonly OutputChannel[],
+    partitioning: Extract<Partitioning, { kind: 'hash' }>,
+    maxParallelism: number,
+  ) {
+    super(channels);
+    this.#key = partitioning.key as (value: unknown) => unknown;
+    this.#codec = partitioning.keyCodec as Codec<unknown>;
+    this.#maxParallelism = maxParallelism;
+  }
+
+  record(value: unknown, timestampMs: number): void {
+    const scratch = this.#scratch;
+    scratch.position = 0;
+    this.#codec.encode(this.#key(value), scratch);
+    const group = keyGroupOf(scratch.bytes, 0, scratch.position, this.#maxParallelism);
+    const subtask = subtaskOfKeyGroup(group, this.channels.length, this.#maxParallelism);
+    (this.channels[subtask] as OutputChannel).record(value, timestampMs);
+  }
+}
+
+class RebalanceOutput extends EdgeOutput {
+  #next: number;
+
+  constructor(channels: readonly OutputChannel[], first: number) {
+    super(channels);
+    this.#next = first;
+  }
+
+  record(value: unknown, timestampMs: number): void {
+    const channel = this.channels[this.#next] as OutputChannel;
+    this.#next = this.#next + 1 === this.channels.length ? 0 : this.#next + 1;
+    channel.record(value, timestampMs);
+  }
+}
+
+class BroadcastOutput extends EdgeOutput {
+  record(value: unknown, timestampMs: number): void {
+    for (const channel of this.channels) channel.record(value, timestampMs);
+  }
+}
+
+/** `channels` by subtask of the next operator; one channel only for `forward`. */
+export function edgeOutput(
+  partitioning: Partitioning,
+  channels: readonly OutputChannel[],
+  place: { subtask: number; maxParallelism: number },
+): EdgeOutput {
+  if (channels.length === 1) return new SingleOutput(channels);
+  switch (partitioning.kind) {
+    case 'forward':
+      return new SingleOutput(channels);
+    case 'hash':
+      return new HashOutput(channels, partitioning, place.maxParallelism);
+    case 'rebalance':
+      return new RebalanceOutput(channels, place.subtask % channels.length);
+    case 'broadcast':
+      return new BroadcastOutput(channels);
+  }
+}

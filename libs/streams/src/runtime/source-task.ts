@@ -1,0 +1,78 @@
+import type { SourceOperator } from './operator.ts';
+import type { Barrier } from './slot.ts';
+import { stepMs, Task, turnRecords } from './task.ts';
+
+/** Between two looks for a barrier, whatever the clock says. */
+const pollsPerStep = 8;
+
+/** A task whose head is a source: asked for records while its outputs have room, and the place where barriers begin. */
+export class SourceTask extends Task {
+  #polling = false;
+  #barrier: Barrier | undefined;
+
+  get watermarkMs(): number {
+    return this.head.output.watermarkMs;
+  }
+
+  /** Injects a barrier before the next poll. Full outputs do not hold it up. */
+  inject(barrier: Barrier): void {
+    this.#barrier = barrier;
+    this.beginCheckpoint(barrier);
+    if (!this.queued && !this.pending) this.host.enqueue(this);
+  }
+
+  abort(checkpoint: number): void {
+    if (this.#barrier === undefined || this.#barrier.checkpoint > checkpoint) return;
+    this.#barrier = undefined;
+    this.endSpan();
+  }
+
+  protected work(nowMs: number): void {
+    const barrier = this.#barrier;
+    if (barrier !== undefined) {
+      this.#barrier = undefined;
+      const round = this.host.round(barrier);
+      if (round !== undefined) return this.own(this.checkpoint(round, nowMs));
+    }
+    if (this.ended || this.blockers > 0) return;
+    if (this.#polling) return this.chain.flushIdle(nowMs);
+    this.#poll(nowMs);
+    this.recordsIn = this.head.output.recordsOut;
+  }
+
+  #poll(nowMs: number): void {
+    const source = this.head.operator as SourceOperator;
+    for (let polls = 0; polls < pollsPerStep; polls++) {
+      const poll = source.poll(turnRecords);
+      if (poll === 'end') return this.own(this.#end());
+      if (poll !== 'more') return this.#await(poll, nowMs);
+      if (this.blockers > 0) return;
+      if (this.host.clock.monotonicMs() - nowMs >= stepMs) break;
+    }
+    this.host.enqueue(this);
+  }
+
+  #await(poll: Promise<void>, nowMs: number): void {
+    this.#polling = true;
+    this.chain.flushIdle(nowMs);
+    poll.then(
+      () => {
+        this.#polling = false;
+        if (!this.host.stopped) this.wake();
+      },
+      (error: unknown) => this.host.fail(this.head.failed(error)),
+    );
+  }
+
+  async #end(): Promise<void> {
+    const { output } = this.head;
+    output.status(false);
+    output.watermark(Number.POSITIVE_INFINITY);
+    do {
+      await this.chain.drain();
+      if (this.host.stopped) return;
+    } while (!this.chain.drained);
+    this.chain.end();
+    this.ended = true;
+  }
+}

@@ -1,0 +1,189 @@
+import type { Clock } from '@millrace/kernel';
+import { isKind } from '@millrace/kernel';
+import type { Span, Tracer } from '@millrace/telemetry';
+import type { Chain, ChainMember } from './chain.ts';
+import type { CheckpointRound } from './checkpoint-round.ts';
+import type { Wakeable } from './input-channel.ts';
+import type { Producer } from './output-channel.ts';
+import type { Barrier } from './slot.ts';
+
+/** What a task needs of its slot. */
+export interface TaskHost {
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly subtask: number;
+  /** Nothing may be called any more: failed or cancelled. */
+  readonly stopped: boolean;
+  /** Queues the task for a step. */
+  enqueue(task: Task): void;
+  /** The round of a barrier; undefined when it was aborted or a newer one has begun. */
+  round(barrier: Barrier): CheckpointRound | undefined;
+  fail(error: unknown): void;
+}
+
+/** Where a task's time goes; milliseconds. */
+export interface TaskTimes {
+  busyMs: number;
+  idleMs: number;
+  backpressuredMs: number;
+}
+
+/** Records that a task takes before it looks at the time. */
+export const turnRecords = 32;
+/** How long one step may last before other tasks have their turn. */
+export const stepMs = 2;
+
+/**
+ * One chain's subtask. The slot steps it; a step ends when there is nothing to do, the time is up, an operator
+ * returned a promise, or an output is full.
+ */
+export abstract class Task implements Producer, Wakeable {
+  readonly id: number;
+  readonly times: TaskTimes = { busyMs: 0, idleMs: 0, backpressuredMs: 0 };
+  blockers = 0;
+  /** In the slot's queue. */
+  queued = false;
+  /** The newest barrier whose turn has come, whatever became of it. */
+  lastCheckpoint = Number.NEGATIVE_INFINITY;
+  /** The end of the input has passed through. */
+  ended = false;
+  recordsIn = 0;
+  protected readonly host: TaskHost;
+  /** An operator, a checkpoint or the end is being awaited. */
+  protected pending = false;
+  #chain: Chain | undefined;
+  #waitingSinceMs = 0;
+  #span: Span | undefined;
+  #spanEnd: (() => void) | undefined;
+
+  constructor(id: number, host: TaskHost) {
+    this.id = id;
+    this.host = host;
+    this.#waitingSinceMs = host.clock.monotonicMs();
+  }
+
+  get chain(): Chain {
+    return this.#chain as Chain;
+  }
+
+  set chain(chain: Chain) {
+    this.#chain = chain;
+  }
+
+  get head(): ChainMember {
+    return this.chain.head;
+  }
+
+  /** The watermark that the head has been given, or has given. */
+  abstract get watermarkMs(): number;
+  protected abstract work(nowMs: number): void;
+  /** Forgets a barrier that is not complete yet. */
+  abstract abort(checkpoint: number): void;
+
+  wake(): void {
+    if (this.queued || this.pending || this.blockers > 0) return;
+    this.host.enqueue(this);
+  }
+
+  /** One step; returns the time at its end. */
+  step(nowMs: number): number {
+    const waitedMs = nowMs - this.#waitingSinceMs;
+    if (this.pending) this.times.busyMs += waitedMs;
+    else if (this.blockers > 0) this.times.backpressuredMs += waitedMs;
+    else this.times.idleMs += waitedMs;
+    if (!this.pending) {
+      try {
+        this.work(nowMs);
+      } catch (error) {
+        this.host.fail(this.head.failed(error));
+      }
+    }
+    const endMs = this.host.clock.monotonicMs();
+    this.times.busyMs += endMs - nowMs;
+    this.#waitingSinceMs = endMs;
+    return endMs;
+  }
+
+  /** Takes no step before `promise` resolves. */
+  protected own(promise: Promise<unknown>): void {
+    this.pending = true;
+    promise.then(
+      () => {
+        const nowMs = this.host.clock.monotonicMs();
+        this.times.busyMs += nowMs - this.#waitingSinceMs;
+        this.#waitingSinceMs = nowMs;
+        this.pending = false;
+        if (!this.queued && !this.host.stopped) this.host.enqueue(this);
+      },
+      (error: unknown) => this.host.fail(this.head.failed(error)),
+    );
+  }
+
+  /** The first sign of a barrier: from here its span runs. */
+  protected beginCheckpoint(barrier: Barrier): void {
+    this.endSpan();
+    const attributes = {
+      checkpoint: barrier.checkpoint,
+      operator: this.head.uid,
+      subtask: this.host.subtask,
+    };
+    const work = (span: Span): Promise<void> => {
+      this.#span = span;
+      return new Promise((resolve) => {
+        this.#spanEnd = resolve;
+      });
+    };
+    void this.host.tracer
+      .span('subtask.checkpoint', { parent: barrier.parent, attributes }, work)
+      .catch(() => undefined);
+  }
+
+  protected endSpan(): void {
+    this.#spanEnd?.();
+    this.#spanEnd = undefined;
+    this.#span = undefined;
+  }
+
+  /**
+   * The barrier has arrived everywhere: drain, then snapshot and forward as one step. Durability is awaited by the
+   * round, not by the task.
+   */
+  protected async checkpoint(round: CheckpointRound, alignStartMs: number): Promise<void> {
+    const clock = this.host.clock;
+    const { barrier } = round;
+    const drainStartMs = clock.monotonicMs();
+    const wallOffsetMs = clock.nowMs() - drainStartMs;
+    const inFlight = this.chain.inFlight();
+    do {
+      await this.chain.drain();
+      if (this.host.stopped || round.aborted) return this.endSpan();
+    } while (!this.chain.drained);
+    // No await from here to the end: the snapshot and the barrier belong to the same instant.
+    this.lastCheckpoint = barrier.checkpoint;
+    const flushStartMs = clock.monotonicMs();
+    const parent = this.#span?.context ?? barrier.parent;
+    const spanEnd = this.#spanEnd;
+    this.#spanEnd = undefined;
+    const { ended } = this;
+    const durable = this.chain.snapshotAndForward(barrier, parent);
+    durable
+      .then((operators) => {
+        const endMs = clock.monotonicMs();
+        const alignMs = drainStartMs - alignStartMs;
+        const drainMs = flushStartMs - drainStartMs;
+        const record = (name: string, startMs: number, stopMs: number): void =>
+          this.host.tracer.record(name, { parent, startMs: startMs + wallOffsetMs, endMs: stopMs + wallOffsetMs });
+        record('subtask.align', alignStartMs, drainStartMs);
+        record('subtask.drain', drainStartMs, flushStartMs);
+        record('subtask.flush', flushStartMs, endMs);
+        round.add({ operators, ended, alignMs, drainMs, flushMs: endMs - flushStartMs, inFlight });
+      })
+      .catch((error: unknown) => {
+        // What may pass fails the round only; the state is still in memory for the next one.
+        const failure = this.head.failed(error);
+        round.abort(failure);
+        if (!isKind(failure, 'retry')) this.host.fail(failure);
+      })
+      .finally(() => spanEnd?.());
+  }
+}
