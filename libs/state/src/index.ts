@@ -19,7 +19,14 @@
  *   const handle = await state.snapshot(checkpoint, parent);               // drained; the part before the promise is short
  *   await state.close();                                                   // closes the table, too
  */
-export type { Codec, CodecType } from './codec.ts';
+export type { Codec, CodecType, Decode } from './codec.ts';
+export { array, nullable, optional } from './codecs/composed.ts';
+export { decoderFor } from './codecs/decoder-for.ts';
+export { checkCompatible } from './codecs/format.ts';
+export { msgpack } from './codecs/msgpack.ts';
+export { bool, bytes, float64, int64, json, string } from './codecs/primitives.ts';
+export { type StructFields, type StructType, struct } from './codecs/struct.ts';
+export { checkCoverage, overlap } from './coverage.ts';
 export {
   type Aggregate,
   type AggregatingDescriptor,
@@ -58,8 +65,26 @@ export type {
   TimerQueue,
 } from './keyed/ports.ts';
 export { type Resident, WorkingSet, type WorkingSetOptions } from './keyed/working-set.ts';
+export { keyCodec, keyOf } from './keys/key-codec.ts';
+export {
+  type ByteRange,
+  catalogStateId,
+  eventTimerStateId,
+  parseStoredKey,
+  processingTimerStateId,
+  rangeOfKeyGroups,
+  rangeOfPrefix,
+  readLength,
+  type StoredKey,
+  stateIdsReserved,
+  writeLength,
+  writePrefix,
+  writeSized,
+} from './keys/key-layout.ts';
 export type { KeyValue } from './keys/key-value.ts';
-export type { PackedKeys, PackedValues } from './packed.ts';
+export { type PrimitiveKey, primitiveKey } from './keys/primitive-key.ts';
+export { MemoryStateStore } from './memory/memory-state-store.ts';
+export { type PackedKeys, type PackedValues, packedItem, packedValue, packKeys, packValues } from './packed.ts';
 export type {
   Peek,
   ScanPage,
