@@ -104,11 +104,7 @@ export const errorCodes = {
     'A newer generation of the job has opened this state table.',
     'Nothing to do: this attempt is over and a newer one is running.',
   ),
-  'state-table-closed': entry(
-    'bug',
-    'A call reached a state table that was closed.',
-    'Report it with the log.',
-  ),
+  'state-table-closed': entry('bug', 'A call reached a state table that was closed.', 'Report it with the log.'),
   'state-uncovered-range': entry(
     'setup',
     'The snapshots given to a restore do not cover all key groups of the table.',
@@ -322,6 +318,27 @@ export const errorCodes = {
     'A checkpoint round was given up before it was complete.',
     'Nothing is lost; a later round succeeds. If it repeats, read the reason of the first failed round.',
   ),
+  'lsm-corrupt': entry(
+    'setup',
+    'A state file is damaged: its bytes are not what was written.',
+    'The message names the file. Check the storage, then restore from an earlier checkpoint or savepoint.',
+  ),
+  'lsm-format': entry(
+    'setup',
+    'A state file or manifest has a format that this version does not read.',
+    'Run the version of Millrace that wrote it, or a newer one.',
+  ),
+  'lsm-entry-too-large': entry(
+    'input',
+    'A key or a value in state is larger than the limit.',
+    'The message names the limit. Split the value (map or list state), or raise the limit in the settings of the store.',
+  ),
+  'lsm-worker-failed': entry(
+    'retry',
+    'The background thread that writes state files ended unexpectedly.',
+    'The attempt restarts from the last checkpoint. If it happens again, read its error in the log; often memory is short.',
+  ),
+  'lsm-closed': entry('cancelled', 'The state table was closed while it was in use.', 'Nothing to do.'),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errorCodes;

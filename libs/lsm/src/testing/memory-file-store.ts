@@ -1,0 +1,78 @@
+import { crc32 } from 'node:zlib';
+import { MillraceError } from '@millrace/kernel';
+import type { FileReader, FileRef, FileStore, FileWriter } from '@millrace/ufs';
+
+export type FileOperation = 'create' | 'append' | 'seal' | 'read';
+
+/** Files in memory, with a hook before every operation that may throw or wait. */
+export class MemoryFileStore implements FileStore {
+  readonly files = new Map<string, Uint8Array>();
+  readonly discarded: string[] = [];
+  /** Writers neither sealed nor aborted. */
+  openWriters = 0;
+  bytesRead = 0;
+  reads = 0;
+  before: (operation: FileOperation) => void | Promise<void> = () => undefined;
+  #next = 0;
+
+  async create(): Promise<FileWriter> {
+    await this.before('create');
+    this.openWriters++;
+    return new MemoryWriter(this, `file-${this.#next++}`);
+  }
+
+  open(file: FileRef): FileReader {
+    return {
+      file,
+      read: async (offset, length) => {
+        await this.before('read');
+        const bytes = this.files.get(file.id);
+        if (bytes === undefined) throw new MillraceError('bad-argument', `no file ${file.id}`);
+        this.reads++;
+        this.bytesRead += length;
+        return bytes.slice(offset, offset + length);
+      },
+    };
+  }
+
+  discard(files: readonly FileRef[]): void {
+    for (const file of files) {
+      this.files.delete(file.id);
+      this.discarded.push(file.id);
+    }
+  }
+}
+
+class MemoryWriter implements FileWriter {
+  readonly id: string;
+  readonly #store: MemoryFileStore;
+  readonly #parts: Uint8Array[] = [];
+  #isOpen = true;
+
+  constructor(store: MemoryFileStore, id: string) {
+    this.#store = store;
+    this.id = id;
+  }
+
+  async append(bytes: Uint8Array): Promise<void> {
+    await this.#store.before('append');
+    this.#parts.push(bytes.slice());
+  }
+
+  async seal(): Promise<FileRef> {
+    await this.#store.before('seal');
+    const bytes = Buffer.concat(this.#parts);
+    this.#store.files.set(this.id, bytes);
+    this.#close();
+    return { id: this.id, sizeBytes: bytes.length, crc32: crc32(bytes) };
+  }
+
+  async abort(): Promise<void> {
+    this.#close();
+  }
+
+  #close(): void {
+    if (this.#isOpen) this.#store.openWriters--;
+    this.#isOpen = false;
+  }
+}
