@@ -1,1 +1,2 @@
 export { dfsConformance, type OpenedDfs } from './conformance.ts';
+export { type DfsCall, type FaultTiming, FaultyDfs, type FaultyDfsOptions, type Stall } from './faulty-dfs.ts';

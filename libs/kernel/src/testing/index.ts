@@ -1,1 +1,2 @@
+export { drive } from './drive.ts';
 export { ManualClock } from './manual-clock.ts';

@@ -36,6 +36,13 @@ export class ManualClock implements Clock {
     this.#nowMs = target;
   }
 
+  /** Moves time to the next timer and fires what is due then; false when there is none. */
+  advanceToNext(): boolean {
+    const next = this.#nextDue(Number.POSITIVE_INFINITY);
+    if (next !== undefined) this.advance(Math.max(0, next[1].dueMs - this.#nowMs));
+    return next !== undefined;
+  }
+
   get pendingTimers(): number {
     return this.#timers.size;
   }
