@@ -17,6 +17,7 @@ export interface JobStorageOptions {
 
 /** What one process of one attempt needs of the unified file system. `close` drains the reaper, not the Dfs. */
 export interface JobStorage {
+  readonly dfs: Dfs;
   readonly namespace: JobNamespace;
   readonly files: JobFiles;
   readonly holders: Holders;
@@ -29,6 +30,7 @@ export function openJobStorage(options: JobStorageOptions): JobStorage {
   const namespace = new JobNamespace(options.jobId);
   const reaper = new Reaper(options);
   return {
+    dfs,
     namespace,
     files: new JobFiles({ dfs, namespace, generation, reaper, clock, random }),
     holders: new Holders(dfs),

@@ -1,5 +1,5 @@
-import type { FileRef } from './file-store.ts';
-import type { Holder } from './holder.ts';
+import type { FileRef } from '../file-store.ts';
+import type { Holder } from '../holder.ts';
 
 /** The files that only `dropped` holders name: garbage once those are gone. Each once, in order of first mention. */
 export function filesToFree(dropped: readonly Holder[], live: readonly Holder[]): FileRef[] {
