@@ -111,6 +111,21 @@ export const errorCodes = {
     'Restore from a complete checkpoint: the message names the missing key groups.',
   ),
   cancelled: entry('cancelled', 'The work was asked to stop.', 'Nothing to do.'),
+  'aec-unawaited-access': entry(
+    'bug',
+    'A handler finished while state accesses that it had started were pending.',
+    'Put an await before each access of state, and return or await the promises of functions that access it.',
+  ),
+  'aec-access-after-finish': entry(
+    'bug',
+    'State was accessed, or work was derived, after the record that it belongs to had finished.',
+    'Await everything that the handler starts; keep no state handle or context beyond its record.',
+  ),
+  'aec-timeout': entry(
+    'retry',
+    'A call that a handler made to an external service took longer than its time limit.',
+    'Check the service. Raise the limit, or give the call a result for this case (onTimeout).',
+  ),
   'ufs-fenced': entry(
     'fenced',
     'A newer generation has claimed this object.',
@@ -339,6 +354,11 @@ export const errorCodes = {
     'The attempt restarts from the last checkpoint. If it happens again, read its error in the log; often memory is short.',
   ),
   'lsm-closed': entry('cancelled', 'The state table was closed while it was in use.', 'Nothing to do.'),
+  'checkpoint-timeout': entry(
+    'retry',
+    'A checkpoint that was asked for was not registered in time.',
+    '`millrace status` shows the rounds and their failures; the Temporal UI shows the step that waits.',
+  ),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errorCodes;

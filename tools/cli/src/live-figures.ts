@@ -10,7 +10,9 @@ export interface LiveFigures {
 export async function fetchLiveFigures(console: string | undefined, id: string): Promise<LiveFigures | undefined> {
   if (console === undefined) return undefined;
   try {
-    const response = await fetch(`${console}/api/jobs/${encodeURIComponent(id)}/live`, { signal: AbortSignal.timeout(2000) });
+    const response = await fetch(`${console}/api/jobs/${encodeURIComponent(id)}/live`, {
+      signal: AbortSignal.timeout(2000),
+    });
     return response.ok ? ((await response.json()) as LiveFigures) : undefined;
   } catch {
     return undefined;

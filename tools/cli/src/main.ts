@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
-import { createProgram } from './program.ts';
 import { reportFailure } from './output.ts';
+import { createProgram } from './program.ts';
 
 try {
   await createProgram(new Command()).parseAsync();

@@ -5,7 +5,14 @@ import { dev, type EmbeddedOptions, resetData } from './commands/dev.ts';
 import { cancel, checkpoint, jobs, status } from './commands/inspect.ts';
 import { run } from './commands/run.ts';
 import { createReport } from './output.ts';
-import { type ClusterLocation, defaultDataDir, locateCluster, parseCount, parseJobOptions, requireCluster } from './settings.ts';
+import {
+  type ClusterLocation,
+  defaultDataDir,
+  locateCluster,
+  parseCount,
+  parseJobOptions,
+  requireCluster,
+} from './settings.ts';
 
 interface CommonFlags {
   readonly json?: boolean;
@@ -42,7 +49,12 @@ function stackFlags(command: Command, ports: { temporal: number; ui: number; con
   return common(command)
     .option('--runners <n>', 'task-runner processes', parseCount('runners', 1), 1)
     .option('--slots <n>', 'slots of each task-runner', parseCount('slots', 1), 2)
-    .option('--temporal-port <port>', 'port of the Temporal server, 0 = any', parseCount('temporal-port', 0), ports.temporal)
+    .option(
+      '--temporal-port <port>',
+      'port of the Temporal server, 0 = any',
+      parseCount('temporal-port', 0),
+      ports.temporal,
+    )
     .option('--ui-port <port>', 'port of the Temporal Web UI, 0 = any', parseCount('ui-port', 0), ports.ui)
     .option('--console-port <port>', 'port of the console, 0 = any', parseCount('console-port', 0), ports.console);
 }
@@ -50,11 +62,15 @@ function stackFlags(command: Command, ports: { temporal: number; ui: number; con
 function jobFlags(command: Command): Command {
   return command
     .option('--id <id>', 'identity of the job and its state; default: its name')
-    .option('--parallelism <n>', 'default: every slot of the embedded stack, 1 on a cluster', parseCount('parallelism', 1))
+    .option(
+      '--parallelism <n>',
+      'default: every slot of the embedded stack, 1 on a cluster',
+      parseCount('parallelism', 1),
+    )
     .option('--checkpoint-interval <ms>', 'milliseconds between checkpoints', parseCount('checkpoint-interval', 10))
     .option('--output <dir>', 'where the job writes its results: its option `output`')
     .option('--overwrite', "replace what an earlier run wrote there: the job's option `overwrite`")
-    .option('--option <name=value>', "an option of the job, value as JSON or text; may be repeated", collect, [])
+    .option('--option <name=value>', 'an option of the job, value as JSON or text; may be repeated', collect, [])
     .option('--from <where>', 'latest: resume an unfinished run; empty: begin anew');
 }
 

@@ -1,6 +1,6 @@
 import type { JobHandle } from '@millrace/client';
+import { isKind, MillraceError } from '@millrace/kernel';
 import type { JobStatus, RoundResult } from '@millrace/proto';
-import { MillraceError } from '@millrace/kernel';
 import { formatBytes, formatCount, formatTime } from './format.ts';
 import { fetchLiveFigures, type LiveFigures } from './live-figures.ts';
 import type { Report } from './output.ts';
@@ -22,7 +22,7 @@ export async function watchJob(options: WatchOptions): Promise<JobStatus> {
   let before: { figures: LiveFigures; atMs: number } | undefined;
   for (;;) {
     signal.throwIfAborted();
-    const status = await handle.status();
+    const status = await patientStatus(handle, report, signal);
     if (status.state !== shownState) {
       shownState = status.state;
       report.say(describeState(status), { event: 'state', ...stateData(status) });
@@ -32,7 +32,8 @@ export async function watchJob(options: WatchOptions): Promise<JobStatus> {
     const atMs = performance.now();
     if (figures !== undefined && status.state === 'running') {
       const seconds = before === undefined ? 0 : (atMs - before.atMs) / 1000;
-      const rate = before === undefined || seconds <= 0 ? 0 : (figures.recordsRead - before.figures.recordsRead) / seconds;
+      const rate =
+        before === undefined || seconds <= 0 ? 0 : (figures.recordsRead - before.figures.recordsRead) / seconds;
       showLive(report, status, figures, Math.max(0, rate));
     }
     if (figures !== undefined) before = { figures, atMs };
@@ -40,7 +41,22 @@ export async function watchJob(options: WatchOptions): Promise<JobStatus> {
   }
 }
 
-/** The exit code that an ended job gives a command. */
+/** The job's status, however long Temporal or the control plane are away: the job itself goes on meanwhile. */
+async function patientStatus(handle: JobHandle, report: Report, signal: AbortSignal): Promise<JobStatus> {
+  let told = false;
+  for (;;) {
+    try {
+      return await handle.status();
+    } catch (error) {
+      if (!isKind(error, 'retry') && !isKind(error, 'setup')) throw error;
+      if (!told) report.note(`${error.message} The job goes on; waiting …`);
+      told = true;
+      await pause(pollIntervalMs, signal);
+    }
+  }
+}
+
+/** Passes when the job ended well; else throws what a command should fail with. */
 export function requireFinished(status: JobStatus): void {
   if (status.state === 'finished') return;
   if (status.state === 'cancelled') throw new MillraceError('cancelled', `Job ${status.id} was cancelled.`);

@@ -50,7 +50,11 @@ export async function dev(options: EmbeddedOptions, job: JobInput | undefined, k
       const status = await watchJob({ handle, console: stack.console, report, signal });
       requireFinished(status);
       const output = outputOf(job);
-      report.say(`Finished.${output === undefined ? '' : ` Output: ${output}`}`, { event: 'finished', id: status.id, output: output ?? null });
+      report.say(`Finished.${output === undefined ? '' : ` Output: ${output}`}`, {
+        event: 'finished',
+        id: status.id,
+        output: output ?? null,
+      });
       if (!keep) return;
       report.note('The stack stays up; press Ctrl-C to stop it.');
     }

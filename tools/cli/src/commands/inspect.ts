@@ -1,5 +1,6 @@
 import { connectMillrace, type MillraceClient } from '@millrace/client';
-import { formatBytes, formatTable } from '../format.ts';
+import { isKind, MillraceError } from '@millrace/kernel';
+import { formatBytes, formatCount, formatTable, formatTime } from '../format.ts';
 import { fetchLiveFigures } from '../live-figures.ts';
 import type { Report } from '../output.ts';
 import type { ClusterLocation } from '../settings.ts';
@@ -21,8 +22,15 @@ export function jobs(cluster: ClusterLocation, report: Report): Promise<void> {
       for (const job of all) report.say('', { ...job });
       return;
     }
-    const rows = all.map((job) => [job.id, job.job, job.state, job.startedAt, job.workflowId]);
-    report.say(formatTable([['ID', 'JOB', 'STATE', 'STARTED', 'WORKFLOW'], ...rows]), {});
+    const rows = all.map((job) => [
+      job.id,
+      job.job ?? '',
+      job.state ?? '',
+      String(job.generation ?? ''),
+      String(job.parallelism ?? ''),
+      formatTime(job.startedMs),
+    ]);
+    report.say(formatTable([['ID', 'JOB', 'STATE', 'GENERATION', 'PARALLELISM', 'STARTED (UTC)'], ...rows]), {});
   });
 }
 
@@ -31,40 +39,59 @@ export function status(cluster: ClusterLocation, id: string, report: Report): Pr
   return withClient(cluster, async (client) => {
     const handle = client.job(id);
     const job = await handle.status();
-    const rounds = await handle.rounds();
+    const loop = await handle.loop();
     const live = await fetchLiveFigures(cluster.console, id);
-    if (report.json) return report.say('', { ...job, rounds, live: live ?? null });
-    report.say(
-      [
-        `job          ${job.id} (${job.job})`,
-        `state        ${job.state} — ${job.details}`,
-        `generation   ${job.generation}, parallelism ${job.parallelism}, failures ${job.failures}`,
-        ...(job.lastFailure === null ? [] : [`last failure ${job.lastFailure}`]),
-        '',
-        formatTable([
-          ['ROUND', 'STATE', 'MS', 'BYTES PUT', 'LINKED', 'WORKFLOW'],
-          ...rounds.map((round) => [
-            String(round.checkpoint),
-            round.state,
-            round.result === null ? '' : String(round.result.durationMs),
-            round.result === null ? '' : formatBytes(round.result.bytesPut),
-            round.result === null ? '' : formatBytes(round.result.bytesLinked),
-            round.workflowId,
-          ]),
-        ]),
-      ].join('\n'),
-      {},
-    );
+    if (report.json) return report.say('', { ...job, loop: loop ?? null, live: live ?? null });
+    const rounds = (loop?.recent ?? []).map((round) => [
+      String(round.checkpoint),
+      String(round.durationMs),
+      formatBytes(round.bytesPut),
+      formatBytes(round.bytesLinked),
+      `${id}-checkpoint-${round.checkpoint}`,
+    ]);
+    const lines = [
+      `job          ${job.id} (${job.job})`,
+      `state        ${job.state} — ${job.details}`,
+      `generation   ${job.generation}, parallelism ${job.parallelism}, failures ${job.failures}`,
+    ];
+    if (job.lastFailure !== null) lines.push(`last failure ${job.lastFailure}`);
+    if (live !== undefined) {
+      lines.push(`records      ${formatCount(live.recordsRead)} read, watermark ${formatTime(live.watermarkMs)}`);
+    }
+    if (loop !== undefined) {
+      const flight = loop.inFlight === null ? '' : `, round ${loop.inFlight} in flight`;
+      lines.push(`rounds       ${loop.roundsDone} done, ${loop.roundsFailed} failed${flight}`);
+    }
+    if (rounds.length > 0) {
+      lines.push('', formatTable([['ROUND', 'MS', 'BYTES PUT', 'LINKED', 'WORKFLOW'], ...rounds]));
+    }
+    report.say(lines.join('\n'), {});
   });
 }
 
-/** `millrace checkpoint JOB`: begins a round now. */
+const checkpointTimeoutMs = 120_000;
+
+/** `millrace checkpoint JOB`: begins a round now and waits until a round that began after it is registered. */
 export function checkpoint(cluster: ClusterLocation, id: string, report: Report): Promise<void> {
   return withClient(cluster, async (client) => {
-    const round = await client.job(id).checkpoint();
-    report.say(`checkpoint ${round.checkpoint} registered in ${round.durationMs} ms, ${formatBytes(round.bytesPut)} put`, {
-      ...round,
-    });
+    const handle = client.job(id);
+    const before = await handle.loop();
+    const newest = Math.max(before?.inFlight ?? 0, before?.recent.at(-1)?.checkpoint ?? 0);
+    await handle.checkpointNow();
+    const deadline = performance.now() + checkpointTimeoutMs;
+    while (performance.now() < deadline) {
+      const round = (await handle.rounds()).find((candidate) => candidate.checkpoint > newest);
+      if (round !== undefined) {
+        const size = formatBytes(round.bytesPut);
+        report.say(`checkpoint ${round.checkpoint} registered in ${round.durationMs} ms, ${size} put`, { ...round });
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new MillraceError(
+      'checkpoint-timeout',
+      `No checkpoint of job "${id}" was registered within ${checkpointTimeoutMs / 1000} s. \`millrace status ${id}\` shows its rounds.`,
+    );
   });
 }
 
@@ -73,7 +100,13 @@ export function cancel(cluster: ClusterLocation, id: string, report: Report): Pr
   return withClient(cluster, async (client) => {
     const handle = client.job(id);
     await handle.cancel();
-    const end = await handle.result();
-    report.say(`job ${id}: ${end.state}`, { id, state: end.state });
+    const state = await handle.result().then(
+      (end) => end.state,
+      (error: unknown) => {
+        if (isKind(error, 'cancelled')) return 'cancelled';
+        throw error;
+      },
+    );
+    report.say(`job ${id}: ${state}`, { id, state });
   });
 }

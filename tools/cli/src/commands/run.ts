@@ -6,7 +6,11 @@ import { requireFinished, watchJob } from '../watch-job.ts';
 import { type EmbeddedOptions, outputOf, startOrAttach, withStack } from './dev.ts';
 
 /** `millrace run`: runs a job to its end, on the cluster when there is one, else on an embedded stack of its own. */
-export async function run(job: JobInput, cluster: ClusterLocation | undefined, embedded: EmbeddedOptions): Promise<void> {
+export async function run(
+  job: JobInput,
+  cluster: ClusterLocation | undefined,
+  embedded: EmbeddedOptions,
+): Promise<void> {
   const { report } = embedded;
   if (cluster === undefined) {
     await withStack(embedded, (stack, client, signal) => runToEnd(client, job, stack.console, report, signal));

@@ -1,0 +1,31 @@
+import { expectedFlights } from '@millrace/examples/flights/expected';
+import { expect, test } from 'vitest';
+import { asRows, differences, readPublishedRows } from './support/json-lines.ts';
+import { TestStack } from './support/test-stack.ts';
+
+const expected = await expectedFlights();
+
+for (const { runners, slots } of [
+  { runners: 1, slots: 2 },
+  { runners: 2, slots: 1 },
+]) {
+  test(`three million flights through ${runners} runner(s) with ${slots} slot(s) give exactly the independent result`, async () => {
+    await using run = await TestStack.start({ runners, slots });
+    const output = run.path('out');
+    const job = await run.client.startJob({
+      job: 'flights',
+      parallelism: runners * slots,
+      checkpointIntervalMs: 1000,
+      options: { output },
+    });
+    const end = await job.result();
+    expect(end).toMatchObject({ state: 'finished', generation: 1 });
+    expect(end.checkpoints).toBeGreaterThan(1);
+    const airportDays = readPublishedRows(`${output}/airport-days`);
+    const routes = readPublishedRows(`${output}/routes`);
+    expect(differences(airportDays, asRows(expected.airportDays))).toEqual([]);
+    expect(differences(routes, asRows(expected.routes))).toEqual([]);
+    expect(airportDays.length).toBeGreaterThan(10_000);
+    expect(routes.length).toBeGreaterThan(100_000);
+  });
+}

@@ -1,0 +1,42 @@
+import { parseArgs } from 'node:util';
+import { wordcount } from './wordcount.ts';
+
+const usage = `npm run bench -- wordcount [--json] [--flink DIR] [--keys 100000,1000000] [--p 1,2] [--seconds 20]
+                             [--repeats 3] [--backends forst,rocksdb,hashmap] [--interval 5000] [--read-both 1]
+
+--flink DIR   also run Apache Flink on the same work (a directory with the peer's run.sh) and print ratios`;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+    flink: { type: 'string' },
+    keys: { type: 'string', default: '100000,1000000' },
+    p: { type: 'string', default: '1,2' },
+    seconds: { type: 'string', default: '20' },
+    repeats: { type: 'string', default: '3' },
+    backends: { type: 'string', default: 'forst,rocksdb,hashmap' },
+    interval: { type: 'string', default: '5000' },
+    'read-both': { type: 'string', default: '1' },
+  },
+});
+
+const numbers = (text: string): number[] => text.split(',').map(Number);
+
+if (values.help || positionals[0] !== 'wordcount') {
+  console.log(usage);
+  process.exitCode = values.help ? 0 : 2;
+} else {
+  await wordcount({
+    json: values.json,
+    flink: values.flink,
+    keys: numbers(values.keys),
+    parallelism: numbers(values.p),
+    backends: values.backends.split(','),
+    seconds: Number(values.seconds),
+    repeats: Number(values.repeats),
+    readBoth: values['read-both'] === '1',
+    checkpointIntervalMs: Number(values.interval),
+  });
+}

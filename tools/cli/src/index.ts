@@ -1,0 +1,2 @@
+export { fetchLiveFigures, type LiveFigures } from './live-figures.ts';
+export { Stack, type StackOptions } from './stack/stack.ts';
