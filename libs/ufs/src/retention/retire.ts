@@ -4,7 +4,7 @@ import { filesToFree } from './files-to-free.ts';
 import { type HolderSource, readLiveHolders } from './live-holders.ts';
 
 export interface RetireRequest {
-  /** Paths of the holders that the job's record no longer has. */
+  /** Paths of holders that the job's record no longer has, or of pins whose owner is done. */
   readonly dropped: readonly string[];
   /** Other objects that go with them: the lists of the dropped checkpoints. */
   readonly objects?: readonly string[];
@@ -30,7 +30,9 @@ export interface RetireReport {
  */
 export async function retire(source: HolderSource, reaper: Reaper, request: RetireRequest): Promise<RetireReport> {
   const live = await readLiveHolders(source, request.live);
-  const gone = request.dropped.filter((path) => !live.has(path));
+  const gone = request.dropped.filter((path) => !request.live.includes(path));
+  // A pin that is dropped still lies among the pins.
+  for (const path of gone) live.delete(path);
   const dropped: Holder[] = [];
   for (const path of gone) {
     const holder = await source.holders.find(path);
