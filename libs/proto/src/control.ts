@@ -107,7 +107,7 @@ export interface AttemptPlan {
   readonly maxParallelism: number;
   readonly options: { readonly [key: string]: Json };
   readonly slots: readonly ClaimedSlot[];
-  /** Path of the checkpoint to start from, inside the job's namespace on the DFS; null for an empty start. */
+  /** Path on the DFS of the checkpoint (CheckpointContents) to start from; null for an empty start. */
   readonly restoreFrom: string | null;
   /** The workflow that runs this attempt's checkpoint rounds; told when inputs have ended. */
   readonly checkpointLoopId: string;
@@ -142,7 +142,7 @@ export interface CheckpointContents {
 export interface CheckpointEntry {
   readonly checkpoint: number;
   readonly generation: number;
-  /** Path of the object that lists every subtask's handles. */
+  /** Path on the DFS of the object that lists every subtask's handles (CheckpointContents). */
   readonly path: string;
   readonly parallelism: number;
   readonly createdMs: number;
@@ -164,8 +164,6 @@ export interface JobRecord {
   readonly finished: boolean;
   /** The run (first execution of the workflow `job`) that claimed the newest generation. */
   readonly run: string;
-  /** The claim that made `generation`; the same claim repeated gets the same generation. */
-  readonly claim: string;
   /** Checkpoints up to this number belong to earlier runs that this run does not continue. */
   readonly runStart: number;
   /** Rounds up to this number that are not registered can never be. */

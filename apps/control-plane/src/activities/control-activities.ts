@@ -1,4 +1,3 @@
-import { MillraceError } from '@millrace/kernel';
 import type { JobSettings, Json } from '@millrace/proto/control';
 import { claimed, finished, newestCheckpoint } from '../record/transitions.ts';
 import type { Claim, ClaimInput, ControlActivities } from './contract.ts';
@@ -16,13 +15,13 @@ export function controlActivities(deps: ControlDeps): ControlActivities {
     prepareJob: asActivity((input: Json | undefined) => prepareJob(input, deps), deps),
     claimGeneration: asActivity((input: ClaimInput) => claimGeneration(input, deps), deps),
     finishJob: asActivity(async (owner: { readonly id: string; readonly generation: number }) => {
-      await deps.storage.updateRecord(owner.id, (record) => finished(record, owner));
+      await deps.storage.updateRecord(owner, (record) => finished(record, owner));
       await deps.failPoint('finish.after-commit');
     }, deps),
     watchRunners: asActivity((input, scope) => watchRunners(input, deps, scope), deps),
     barrier: asActivity((step, scope) => round.barrier(step, scope), deps),
     drain: asActivity((step, scope) => round.drain(step, scope), deps),
-    link: asActivity((input) => round.link(input), deps),
+    link: asActivity((input, scope) => round.link(input, scope), deps),
     register: asActivity((input, scope) => round.register(input, scope), deps),
     abortRound: asActivity((step, scope) => round.abort(step, scope), deps),
   };
@@ -35,11 +34,10 @@ async function prepareJob(input: Json | undefined, deps: ControlDeps): Promise<J
 
 async function claimGeneration(input: ClaimInput, deps: ControlDeps): Promise<Claim> {
   const { storage, failPoint } = deps;
-  const record = await storage.updateRecord(input.settings.id, (current) => claimed(current, input));
+  const record = await storage.claimRecord(input.settings.id, input.claim, (current, generation) =>
+    claimed(current, generation, input),
+  );
   await failPoint('claim.after-commit');
-  if (record.claim !== input.claim) {
-    throw new MillraceError('job-generation-fenced', `Job "${input.settings.id}" was claimed by another run.`);
-  }
   const newest = newestCheckpoint(record);
   return {
     generation: record.generation,

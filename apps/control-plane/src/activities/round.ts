@@ -2,15 +2,15 @@ import { type Clock, MillraceError } from '@millrace/kernel';
 import type { CheckpointContents, CheckpointEntry, RoundResult } from '@millrace/proto/control';
 import type { Telemetry } from '@millrace/telemetry';
 import { findCheckpoint, registered, roundBegun, roundClosed } from '../record/transitions.ts';
-import type { JobStorage } from '../storage/job-storage.ts';
+import type { ControlStorage } from '../storage/control-storage.ts';
 import type { Drained, RegisterInput, RoundStep, RunnerAddress } from './contract.ts';
 import type { FailPoint } from './fail-points.ts';
 import type { RunnerClient, RunnerClients } from './runner-clients.ts';
 import type { StepScope } from './scope.ts';
-import { collectAnswers, holdersOf } from './slot-answers.ts';
+import { collectAnswers } from './slot-answers.ts';
 
 export interface RoundDeps {
-  readonly storage: JobStorage;
+  readonly storage: ControlStorage;
   readonly runners: RunnerClients;
   readonly failPoint: FailPoint;
   readonly clock: Clock;
@@ -20,6 +20,8 @@ export interface RoundDeps {
 const callTimeoutMs = 5_000;
 /** One question whether a runner has drained; asked again until it has. */
 const drainCallTimeoutMs = 600_000;
+/** Old versions of a job's record go once in so many rounds. */
+const roundsPerCollection = 16;
 
 /**
  * The steps of a checkpoint round. Crash-order argument: the round's number is written before any barrier exists, so no
@@ -37,7 +39,7 @@ export class Round {
   async barrier(step: RoundStep, scope: StepScope): Promise<void> {
     const { failPoint, storage } = this.#deps;
     await failPoint('barrier.before-record');
-    await storage.updateRecord(step.id, (record) => roundBegun(record, step));
+    await storage.updateRecord(step, (record) => roundBegun(record, step), scope.parent);
     await failPoint('barrier.before-inject');
     await this.#each(step, (client, request) => client.call.injectBarrier(request, this.#how(scope)));
     await failPoint('barrier.after-inject');
@@ -52,7 +54,7 @@ export class Round {
       answers.flatMap((answer) => answer.slotSnapshots),
       step,
     );
-    const path = `checkpoints/${step.checkpoint}-g${step.generation}.json`;
+    const path = storage.checkpointPath(step.id, step.checkpoint, step.generation);
     const contents: CheckpointContents = {
       version: 1,
       id: step.id,
@@ -64,17 +66,16 @@ export class Round {
       slots: collected.slots,
     };
     await failPoint('drain.before-write');
-    await storage.writeCheckpoint(step.id, path, contents);
+    await storage.writeCheckpoint(path, contents, scope.parent);
     await failPoint('drain.after-write');
     return { path, bytesPut: collected.bytesPut, bytesLinked: collected.bytesLinked, last: collected.last };
   }
 
-  async link(input: { readonly step: RoundStep; readonly drained: Drained }): Promise<void> {
+  async link(input: { readonly step: RoundStep; readonly drained: Drained }, scope: StepScope): Promise<void> {
     const { failPoint, storage } = this.#deps;
     const { step, drained } = input;
-    const contents = await storage.readCheckpoint(step.id, drained.path);
-    const holders = holdersOf(contents.slots);
-    const missing = await storage.missingHolder(step.id, holders);
+    const contents = await storage.readCheckpoint(drained.path, scope.parent);
+    const missing = await storage.missingHolder(contents);
     if (missing !== undefined) {
       throw new MillraceError(
         'checkpoint-incomplete',
@@ -85,14 +86,14 @@ export class Round {
       );
     }
     await failPoint('link.before-hold');
-    await storage.hold(step.id, drained.path, holders);
+    await storage.hold(contents, scope.parent);
     await failPoint('link.after-hold');
   }
 
   async register(input: RegisterInput, scope: StepScope): Promise<void> {
     const { failPoint, storage, clock } = this.#deps;
     const { step, drained } = input;
-    const dropped = await this.#retire(step.id);
+    const dropped = await this.#retire(step);
     const entry: CheckpointEntry = {
       checkpoint: step.checkpoint,
       generation: step.generation,
@@ -105,7 +106,7 @@ export class Round {
     };
     await failPoint('register.before-commit');
     const how = { id: step.id, retained: input.checkpointsRetained, dropped };
-    await storage.updateRecord(step.id, (record) => registered(record, entry, how));
+    await storage.updateRecord(step, (record) => registered(record, entry, how), scope.parent);
     await failPoint('register.after-commit');
     await this.#complete(step, drained.last, scope);
     await failPoint('register.after-complete');
@@ -113,7 +114,7 @@ export class Round {
 
   async abort(step: RoundStep, scope: StepScope): Promise<RoundResult | null> {
     const { failPoint, storage, telemetry } = this.#deps;
-    const record = await storage.updateRecord(step.id, (current) => roundClosed(current, step));
+    const record = await storage.updateRecord(step, (current) => roundClosed(current, step), scope.parent);
     await failPoint('abort.after-close');
     const entry = findCheckpoint(record, step);
     if (entry !== undefined) {
@@ -123,9 +124,10 @@ export class Round {
     }
     try {
       await this.#each(step, (client, request) => client.call.abortCheckpoint(request, this.#how(scope)));
+      await storage.discardRound(step.id, step.checkpoint, step.generation);
     } catch (error) {
-      // The round is closed durably; a runner that was not told forgets it at the next barrier.
-      telemetry.log.warn('a runner was not told of an aborted round', {
+      // The round is closed durably: a runner that was not told forgets it at the next barrier, and the sweep takes objects.
+      telemetry.log.warn('clean-up after an aborted round is incomplete', {
         id: step.id,
         checkpoint: step.checkpoint,
         error,
@@ -148,9 +150,11 @@ export class Round {
   }
 
   /** Deletes what earlier rounds gave up; what fails is tried again by the next round. */
-  async #retire(id: string): Promise<readonly CheckpointEntry[]> {
+  async #retire(step: RoundStep): Promise<readonly CheckpointEntry[]> {
     const { storage, telemetry } = this.#deps;
+    const { id } = step;
     try {
+      if (step.checkpoint % roundsPerCollection === 0) await storage.collectRecord(id);
       const record = await storage.readRecord(id);
       if (record === undefined || record.dropping.length === 0) return [];
       return await storage.drop(id, record.dropping, record.checkpoints);

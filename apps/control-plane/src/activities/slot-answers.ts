@@ -10,7 +10,7 @@ const slotSnapshot = z.looseObject({
   ended: z.boolean(),
   operators: z.array(
     z.looseObject({
-      table: z.looseObject({ holders: z.array(z.string()), bytesPut: z.number(), bytesLinked: z.number() }).optional(),
+      table: z.looseObject({ bytesPut: z.number(), bytesLinked: z.number() }).optional(),
     }),
   ),
 });
@@ -46,11 +46,4 @@ export function collectAnswers(texts: readonly string[], step: RoundStep): SlotA
     }
   }
   return { slots: parsed.map((p) => p.json), bytesPut, bytesLinked, last: parsed.every(({ slot }) => slot.ended) };
-}
-
-/** Paths of the holder objects that a checkpoint's parts name. */
-export function holdersOf(slots: readonly Json[]): readonly string[] {
-  return slots.flatMap((json) =>
-    slotSnapshot.parse(json).operators.flatMap((operator) => operator.table?.holders ?? []),
-  );
 }

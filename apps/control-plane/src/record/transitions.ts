@@ -7,25 +7,23 @@ import type { ClaimInput, RoundStep } from '../activities/contract.ts';
  * nothing to write. Every change but a claim names the generation that makes it and is refused when a newer one exists.
  */
 
-export function claimed(record: JobRecord | undefined, input: ClaimInput): JobRecord {
-  const { settings, run, claim } = input;
+export function claimed(record: JobRecord | undefined, generation: number, input: ClaimInput): JobRecord {
+  const { settings, run } = input;
   if (record === undefined) {
     return {
       id: settings.id,
       job: settings.job,
-      generation: 1,
+      generation,
       round: 0,
       checkpoints: [],
       maxParallelism: settings.maxParallelism,
       finished: false,
       run,
-      claim,
       runStart: 0,
       closedRound: 0,
       dropping: [],
     };
   }
-  if (record.claim === claim) return record;
   if (input.previous > 0 && record.run !== run) {
     throw new MillraceError(
       'job-generation-fenced',
@@ -38,9 +36,8 @@ export function claimed(record: JobRecord | undefined, input: ClaimInput): JobRe
   return {
     ...record,
     job: settings.job,
-    generation: record.generation + 1,
+    generation,
     run,
-    claim,
     finished: false,
     closedRound: record.round,
     maxParallelism: anew ? settings.maxParallelism : record.maxParallelism,

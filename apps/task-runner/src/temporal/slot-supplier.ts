@@ -1,4 +1,3 @@
-import { AbortError } from '@temporalio/common';
 import type { ActivitySlotInfo, CustomSlotSupplier, WorkerTuner } from '@temporalio/worker';
 import type { SlotPool } from './slot-pool.ts';
 
@@ -10,7 +9,7 @@ export function claimTuner(pool: SlotPool): WorkerTuner {
       try {
         await pool.reserve(signal);
       } catch {
-        throw new AbortError('no longer wanted');
+        throw new DOMException('no longer wanted', 'AbortError');
       }
       return {};
     },

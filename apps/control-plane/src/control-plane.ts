@@ -1,0 +1,67 @@
+import type { Dfs } from '@millrace/dfs';
+import type { Clock, Random } from '@millrace/kernel';
+import type { Telemetry, TraceContext } from '@millrace/telemetry';
+import type { WorkerOptions } from '@temporalio/worker';
+import { controlActivities } from './activities/control-activities.ts';
+import type { FailPoint } from './activities/fail-points.ts';
+import { RunnerClients } from './activities/runner-clients.ts';
+import { consoleApp } from './console/app.ts';
+import { JobsView } from './console/jobs-view.ts';
+import { serveConsole } from './console/serve.ts';
+import type { ControlSettings } from './settings.ts';
+import { UfsControlStorage } from './storage/ufs-control-storage.ts';
+import { ControlWorker } from './worker/control-worker.ts';
+
+export interface ControlPlaneDeps {
+  readonly settings: ControlSettings;
+  readonly dfs: Dfs;
+  readonly workflowBundle: { readonly code: string };
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly telemetry: Telemetry;
+  readonly failPoint: FailPoint;
+  readonly activeSpan: () => TraceContext | undefined;
+  readonly tracing?: Pick<WorkerOptions, 'interceptors' | 'sinks'>;
+  readonly metrics: () => string | Promise<string>;
+}
+
+export interface ControlPlane {
+  readonly consoleUrl: string;
+  /** Resolves when workflows are polled for; rejects with what an operator has to mend. */
+  readonly polling: Promise<void>;
+  /** Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** One control-plane process: console first, so that people see it while it waits for Temporal, then the worker. */
+export async function startControlPlane(deps: ControlPlaneDeps): Promise<ControlPlane> {
+  const { settings, clock, random, telemetry, failPoint, activeSpan } = deps;
+  const storage = new UfsControlStorage(deps);
+  const runners = new RunnerClients();
+  const { log } = telemetry;
+  const worker = new ControlWorker({
+    address: settings.temporalAddress,
+    namespace: settings.namespace,
+    activities: controlActivities({ storage, runners, failPoint, clock, telemetry, log, activeSpan }),
+    workflowBundle: deps.workflowBundle,
+    ...(deps.tracing === undefined ? {} : { tracing: deps.tracing }),
+    clock,
+    random,
+    log,
+  });
+  const jobs = new JobsView({ address: settings.temporalAddress, namespace: settings.namespace, storage });
+  const app = consoleApp({ jobs, metrics: deps.metrics, healthy: () => worker.polling });
+  const console = await serveConsole(app, settings.consoleHost, settings.consolePort);
+  let stopped: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    await worker.stop();
+    await console.close();
+    await jobs.close();
+    runners.close();
+  };
+  return {
+    consoleUrl: console.url,
+    polling: worker.start(),
+    stop: () => (stopped ??= stop()),
+  };
+}

@@ -1,0 +1,56 @@
+import { openDfs } from '@millrace/dfs';
+import { errorToJson, systemClock, systemRandom } from '@millrace/kernel';
+import { noTelemetry } from '@millrace/telemetry';
+import { failPointsFrom } from './activities/fail-points.ts';
+import { startControlPlane } from './control-plane.ts';
+import { controlSettings } from './settings.ts';
+import { bundleWorkflows } from './worker/workflow-bundle.ts';
+
+/** Composition root of a control-plane process; settings come from the environment (settings.ts). */
+async function main(): Promise<void> {
+  const settings = controlSettings(process.env);
+  const crash = (): never => {
+    process.kill(process.pid, 'SIGKILL');
+    throw new Error('not reached');
+  };
+  const failPoint = failPointsFrom(settings.failPoint, crash);
+  const shared = { clock: systemClock, random: systemRandom, telemetry: noTelemetry };
+  const [dfs, workflowBundle] = await Promise.all([
+    openDfs(settings.state, { ...shared, setting: 'MILLRACE_STATE' }),
+    bundleWorkflows(shared.telemetry.log),
+  ]);
+  const plane = await startControlPlane({
+    ...shared,
+    settings,
+    dfs,
+    workflowBundle,
+    failPoint,
+    activeSpan: () => undefined,
+    metrics: () => '',
+  });
+  let stopping = false;
+  const stop = async (): Promise<void> => {
+    if (stopping) return;
+    stopping = true;
+    await plane.stop();
+    await dfs.close();
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      stop().then(
+        () => process.exit(0),
+        (error: unknown) => fail(error),
+      );
+    });
+  }
+  await plane.polling;
+  if (!stopping) process.stdout.write(`${JSON.stringify({ ready: 'control-plane', console: plane.consoleUrl })}\n`);
+}
+
+function fail(error: unknown): never {
+  const { code, message } = errorToJson(error);
+  process.stderr.write(`${JSON.stringify({ failed: 'control-plane', code, message })}\n`);
+  process.exit(1);
+}
+
+main().catch(fail);

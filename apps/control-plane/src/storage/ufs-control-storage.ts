@@ -1,0 +1,166 @@
+import type { Dfs } from '@millrace/dfs';
+import { type Clock, MillraceError, type Random, Semaphore } from '@millrace/kernel';
+import type { CheckpointContents, CheckpointEntry, JobRecord } from '@millrace/proto/control';
+import type { Telemetry, TraceContext } from '@millrace/telemetry';
+import { FencedObject, filesToFree, type Holder, Holders, JobNamespace, Reaper } from '@millrace/ufs';
+import type { ControlStorage, JobGeneration } from './control-storage.ts';
+import { HolderCache } from './holder-cache.ts';
+import { holdersOf } from './holders-of.ts';
+
+export interface UfsControlStorageOptions {
+  readonly dfs: Dfs;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly telemetry: Telemetry;
+}
+
+/** Versions of a record that stay for whoever reads while others write. */
+const versionsKept = 16;
+const requestsMax = 32;
+
+/** ControlStorage on the unified file system. */
+export class UfsControlStorage implements ControlStorage {
+  readonly #options: UfsControlStorageOptions;
+  readonly #holders: Holders;
+  readonly #cache: HolderCache;
+  readonly #reaper: Reaper;
+
+  constructor(options: UfsControlStorageOptions) {
+    this.#options = options;
+    this.#holders = new Holders(options.dfs);
+    this.#cache = new HolderCache(this.#holders);
+    this.#reaper = new Reaper(options);
+  }
+
+  async readRecord(id: string): Promise<JobRecord | undefined> {
+    return (await this.#record(id).latest())?.value;
+  }
+
+  async claimRecord(
+    id: string,
+    claimant: string,
+    change: (record: JobRecord | undefined, generation: number) => JobRecord,
+  ): Promise<JobRecord> {
+    return (await this.#record(id).claim({ claimant, change })).value;
+  }
+
+  async updateRecord(
+    owner: JobGeneration,
+    change: (record: JobRecord | undefined) => JobRecord,
+    parent?: TraceContext,
+  ): Promise<JobRecord> {
+    const { generation } = owner;
+    return (await this.#record(owner.id).update(change, { generation, parent })).value;
+  }
+
+  async collectRecord(id: string): Promise<void> {
+    await this.#record(id).collect(versionsKept, this.#reaper);
+  }
+
+  checkpointPath(id: string, checkpoint: number, generation: number): string {
+    return new JobNamespace(id).checkpointPath(checkpoint, generation);
+  }
+
+  async writeCheckpoint(path: string, contents: CheckpointContents, parent?: TraceContext): Promise<void> {
+    await this.#options.dfs.put(path, new TextEncoder().encode(`${JSON.stringify(contents)}\n`), parent);
+  }
+
+  async readCheckpoint(path: string, parent?: TraceContext): Promise<CheckpointContents> {
+    const contents = await this.#findCheckpoint(path, parent);
+    if (contents !== undefined) return contents;
+    throw new MillraceError('job-record-broken', `Checkpoint ${path} does not exist.`, { details: { path } });
+  }
+
+  async missingHolder(contents: CheckpointContents): Promise<string | undefined> {
+    const limit = new Semaphore(requestsMax);
+    const holders = holdersOf(contents);
+    const found = await Promise.all(holders.map((path) => limit.run(() => this.#holders.exists(path))));
+    return holders.find((_, i) => found[i] === false);
+  }
+
+  async hold(contents: CheckpointContents, parent?: TraceContext): Promise<void> {
+    const { id, checkpoint, generation } = contents;
+    const holder: Holder = { generation, files: [], value: { checkpoint, snapshots: holdersOf(contents) } };
+    await this.#holders.put(holderPath(id, checkpoint, generation), holder, parent);
+  }
+
+  async drop(
+    id: string,
+    dropped: readonly CheckpointEntry[],
+    live: readonly CheckpointEntry[],
+  ): Promise<readonly CheckpointEntry[]> {
+    const liveSnapshots = new Set((await Promise.all(live.map((entry) => this.#snapshotsOf(entry)))).flat());
+    const held = [...(await this.#read([...liveSnapshots])), ...(await this.#pins(id))];
+    const gone: CheckpointEntry[] = [];
+    for (const entry of dropped) {
+      const snapshots = (await this.#snapshotsOf(entry)).filter((path) => !liveSnapshots.has(path));
+      // Order: what is held before what holds it, the description last; a crash in between is repeated from it.
+      const files = filesToFree(await this.#read(snapshots), held).map((file) =>
+        new JobNamespace(id).filePath(file.id),
+      );
+      const steps = [files, snapshots, [holderPath(id, entry.checkpoint, entry.generation)], [entry.path]];
+      if (await this.#removeInOrder(steps)) gone.push(entry);
+    }
+    return gone;
+  }
+
+  async discardRound(id: string, checkpoint: number, generation: number): Promise<void> {
+    const path = this.checkpointPath(id, checkpoint, generation);
+    const contents = await this.#findCheckpoint(path);
+    const snapshots = contents === undefined ? [] : holdersOf(contents);
+    await this.#removeInOrder([snapshots, [holderPath(id, checkpoint, generation)], [path]]);
+  }
+
+  async #removeInOrder(steps: readonly (readonly string[])[]): Promise<boolean> {
+    for (const paths of steps) {
+      if ((await this.#reaper.removeNow(paths)).failed.length > 0) return false;
+    }
+    return true;
+  }
+
+  /** Holders in `holders/` that name files themselves: pins of forks and savepoints. */
+  async #pins(id: string): Promise<readonly Holder[]> {
+    const paths: string[] = [];
+    const prefix = new JobNamespace(id).holdersPrefix;
+    for await (const { path } of this.#options.dfs.list(prefix)) {
+      if (!path.slice(prefix.length).startsWith(checkpointHolder)) paths.push(path);
+    }
+    return await this.#read(paths);
+  }
+
+  async #snapshotsOf(entry: CheckpointEntry): Promise<readonly string[]> {
+    const contents = await this.#findCheckpoint(entry.path);
+    return contents === undefined ? [] : holdersOf(contents);
+  }
+
+  /** A missing holder of a dropped checkpoint was removed before. */
+  async #read(paths: readonly string[]): Promise<readonly Holder[]> {
+    const limit = new Semaphore(requestsMax);
+    const found = await Promise.all(paths.map((path) => limit.run(() => this.#cache.find(path))));
+    return found.filter((holder) => holder !== undefined);
+  }
+
+  async #findCheckpoint(path: string, parent?: TraceContext): Promise<CheckpointContents | undefined> {
+    const bytes = await this.#options.dfs.readAll(path, parent);
+    if (bytes === undefined) return undefined;
+    try {
+      return JSON.parse(new TextDecoder().decode(bytes)) as CheckpointContents;
+    } catch (error) {
+      throw new MillraceError('job-record-broken', `Checkpoint ${path} is not JSON.`, {
+        cause: error,
+        details: { path },
+      });
+    }
+  }
+
+  #record(id: string): FencedObject<JobRecord> {
+    const { dfs, clock, random } = this.#options;
+    return new FencedObject({ dfs, clock, random, directory: new JobNamespace(id).recordDirectory });
+  }
+}
+
+const checkpointHolder = 'checkpoint-';
+
+function holderPath(id: string, checkpoint: number, generation: number): string {
+  return new JobNamespace(id).holderPath(`${checkpointHolder}${checkpoint}-g${generation}`);
+}

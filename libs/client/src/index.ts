@@ -1,0 +1,3 @@
+export { type ConnectOptions, connectMillrace } from './connect.ts';
+export type { JobHandle } from './job-handle.ts';
+export type { JobSummary, MillraceClient } from './millrace-client.ts';
