@@ -11,7 +11,7 @@ export {
   type Target,
   TargetSchema,
 } from './gen/millrace/v1/runner_pb.js';
-export { type BidiClient, bidiClient } from './rpc/bidi-client.ts';
+export { type BidiClient, bidiClient, type InitOf } from './rpc/bidi-client.ts';
 export { clientOptions, messageBytesMaxDefault, type RpcOptions, serverOptions } from './rpc/options.ts';
 export { addBidi, addUnary, type CallContext, endWith, type RpcTracer, type UnaryHandlers } from './rpc/serve.ts';
 export { methodDefinition, serviceDefinition, type WireCodec } from './rpc/service-definition.ts';

@@ -4,6 +4,9 @@ import { clientOptions, type RpcOptions } from './options.ts';
 import { methodDefinition, type WireCodec } from './service-definition.ts';
 import { metadataOf } from './trace-metadata.ts';
 
+/** What a request message can be made from. */
+export type InitOf<M extends { readonly input: DescMessage }> = MessageInitShape<M['input']>;
+
 export interface BidiClient<In, Out> {
   /** Opens a stream on this client's connection. The caller attaches its reader at once: what nobody reads piles up. */
   open(parent?: string): ClientDuplexStream<In, Out>;

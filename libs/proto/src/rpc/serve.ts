@@ -84,6 +84,6 @@ export function addBidi<I extends DescMessage, Out>(
 }
 
 /** Ends a stream with an error that the client reads as the same MillraceError, after what was already written. */
-export function endWith(stream: ServerDuplexStream<never, never>, error: unknown): void {
+export function endWith<In, Out>(stream: ServerDuplexStream<In, Out>, error: unknown): void {
   stream.emit('error', toStatus(error));
 }
