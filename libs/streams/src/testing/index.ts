@@ -1,2 +1,1 @@
-export { type ClusterCheckpoint, LocalCluster, type LocalClusterOptions, testSlotSettings } from './local-cluster.ts';
-export { MemoryNetwork, type MemoryNetworkOptions } from './memory-network.ts';
+export { type TestCheckpoint, TestRun, type TestRunOptions } from './test-run.ts';

@@ -1,0 +1,253 @@
+import { MillraceError } from '@millrace/kernel';
+import { type Codec, type KeyValue, keyCodec, msgpack, type StateShape } from '@millrace/state';
+import type { GraphBuilder, Port } from '../graph/graph-builder.ts';
+import { aggregateLogic, reduceLogic } from '../operators/aggregate-logic.ts';
+import { joinLogic } from '../operators/join-logic.ts';
+import { KeyedOperator } from '../operators/keyed-operator.ts';
+import { connectLogic, processLogic } from '../operators/process-logic.ts';
+import { FilterOperator, FlatMapOperator, MapOperator } from '../operators/stateless.ts';
+import { windowLogic } from '../operators/window-logic.ts';
+import type { Operator } from '../runtime/operator.ts';
+import type { AggregateSpec, JoinSpec, WindowAggregateSpec, WindowOptions } from './aggregate.ts';
+import type { ConnectSpec, KeyedLogic, OperatorOptions, ProcessSpec } from './process.ts';
+import type { SideTag } from './side-tag.ts';
+import type { Sink } from './sink.ts';
+import type { TumblingWindows } from './windows.ts';
+
+export interface ToStreamOptions<U> extends OperatorOptions {
+  /** How the results are written between threads; default msgpack. */
+  readonly codec?: Codec<U>;
+}
+
+/** The canonical key codec unless another is given. */
+type Key = KeyValue;
+
+/** Records without a key. Methods describe; nothing runs before the job starts. */
+export class Stream<T> {
+  readonly #builder: GraphBuilder;
+  readonly #ports: readonly Port[];
+
+  constructor(builder: GraphBuilder, ports: readonly Port[]) {
+    this.#builder = builder;
+    this.#ports = ports;
+  }
+
+  /** One record in, one out. */
+  map<U>(fn: (record: T, timestampMs: number) => U, options: ToStreamOptions<U> = {}): Stream<U> {
+    return this.#then('map', fn, options, () => new MapOperator(fn));
+  }
+
+  /** Only the records that `keep` accepts. */
+  filter<U extends T>(keep: (record: T, timestampMs: number) => record is U, options?: OperatorOptions): Stream<U>;
+  filter(keep: (record: T, timestampMs: number) => boolean, options?: OperatorOptions): Stream<T>;
+  filter(keep: (record: T, timestampMs: number) => boolean, options: OperatorOptions = {}): Stream<T> {
+    const codec = this.#ports[0]?.codec as Codec<T>;
+    return this.#then('filter', keep, { ...options, codec }, () => new FilterOperator(keep));
+  }
+
+  /** One record in, any number out. */
+  flatMap<U>(fn: (record: T, timestampMs: number) => Iterable<U>, options: ToStreamOptions<U> = {}): Stream<U> {
+    return this.#then('flat-map', fn, options, () => new FlatMapOperator(fn));
+  }
+
+  /** The records of both streams, in any order. */
+  union(...others: readonly Stream<T>[]): Stream<T> {
+    return new Stream(this.#builder, [...this.#ports, ...others.flatMap((other) => other.#ports)]);
+  }
+
+  /** Spreads the records evenly over the next operator's subtasks. */
+  rebalance(): Stream<T> {
+    return new Stream(
+      this.#builder,
+      this.#ports.map((port) => ({ ...port, spread: 'rebalance' as const })),
+    );
+  }
+
+  /** Gives every record to every subtask of the next operator. */
+  broadcast(): Stream<T> {
+    return new Stream(
+      this.#builder,
+      this.#ports.map((port) => ({ ...port, spread: 'broadcast' as const })),
+    );
+  }
+
+  /** What the operator of this stream sends to a side output. */
+  sideOutput<X>(tag: SideTag<X>): Stream<X> {
+    const ports = this.#ports.map((port) => ({ ...port, side: tag.name, codec: tag.codec as Codec<never> }));
+    for (const port of ports) this.#builder.side(port);
+    return new Stream(this.#builder, ports);
+  }
+
+  /** Groups by key: records of one key go to one subtask and are handled in order. */
+  keyBy<K extends Key>(key: (record: T) => K, codec?: Codec<K>): KeyedStream<K, T> {
+    refuseAsync('keyBy', key);
+    return new KeyedStream(this.#builder, { ports: this.#ports, key, keyCodec: (codec ?? keyCodec) as Codec<never> });
+  }
+
+  /** Ends the stream. */
+  to(sink: Sink<T>, options: OperatorOptions = {}): void {
+    const node = this.#builder.add({
+      kind: sink.kind,
+      uid: options.uid,
+      stateful: sink.stateful,
+      role: 'sink',
+      exclusive: sink.exclusive,
+      create: () => sink.create(),
+    });
+    this.#builder.connect(this.#ports, node);
+  }
+
+  #then<U>(kind: string, fn: unknown, options: ToStreamOptions<U>, create: () => Operator): Stream<U> {
+    refuseAsync(kind, fn);
+    const node = this.#builder.add({ kind, uid: options.uid, stateful: false, role: 'transform', create });
+    this.#builder.connect(this.#ports, node);
+    return streamOf(this.#builder, node, options.codec ?? msgpack<U>());
+  }
+}
+
+interface KeyedSide {
+  readonly ports: readonly Port[];
+  readonly key: (record: never) => Key;
+  readonly keyCodec: Codec<never>;
+}
+
+type AddLogic = <U>(
+  spec: { readonly uid?: string | undefined; readonly output?: Codec<U> },
+  logic: KeyedLogic,
+) => Stream<U>;
+
+/** Records grouped by key: what operators with state work on. */
+export class KeyedStream<K extends Key, T> {
+  readonly #builder: GraphBuilder;
+  readonly #side: KeyedSide;
+
+  constructor(builder: GraphBuilder, side: KeyedSide) {
+    this.#builder = builder;
+    this.#side = side;
+  }
+
+  /** Handlers with state and timers. */
+  process<S extends StateShape = Record<never, never>, U = never>(spec: ProcessSpec<K, T, S, U>): Stream<U> {
+    return this.#logic('process', spec, processLogic(spec));
+  }
+
+  /** The running combination of a key's records, emitted at each. */
+  reduce(combine: (a: T, b: T) => T, options: ToStreamOptions<T> = {}): Stream<T> {
+    const codec = options.codec ?? (this.#side.ports[0]?.codec as Codec<unknown> as Codec<T>);
+    return this.#logic('reduce', { uid: options.uid, output: codec }, reduceLogic(combine, codec));
+  }
+
+  /** The running aggregate of a key's records, emitted at each. */
+  aggregate<A, U>(spec: AggregateSpec<K, T, A, U>): Stream<U> {
+    return this.#logic('aggregate', spec, aggregateLogic(spec));
+  }
+
+  /** Splits each key's records into windows of event time. */
+  window(windows: TumblingWindows, options: WindowOptions<T> = {}): WindowedStream<K, T> {
+    return new WindowedStream(windows, options, (spec, logic) => this.#logic('window', spec, logic));
+  }
+
+  /** Two streams with keys of one type, for handlers that share state. */
+  connect<R>(other: KeyedStream<K, R>): ConnectedStreams<K, T, R> {
+    return new ConnectedStreams((spec, logic) =>
+      this.#logic('connect', spec, logic, other as unknown as KeyedStream<K, never>),
+    );
+  }
+
+  /** Every pair of records of the two streams that have one key, whichever comes first. */
+  join<R, U>(other: KeyedStream<K, R>, spec: JoinSpec<K, T, R, U>): Stream<U> {
+    return this.#logic('join', spec, joinLogic(spec), other as unknown as KeyedStream<K, never>);
+  }
+
+  #logic<U>(
+    kind: string,
+    spec: { readonly uid?: string | undefined; readonly output?: Codec<U> },
+    logic: KeyedLogic,
+    other?: KeyedStream<K, never>,
+  ): Stream<U> {
+    const sides = other === undefined ? [this.#side] : [this.#side, other.#side];
+    const codec = sameCodec(spec.uid ?? kind, sides);
+    const keys = sides.map((side) => side.key);
+    const create = (): Operator => new KeyedOperator(logic, keys, codec);
+    const node = this.#builder.add({ kind, uid: spec.uid, stateful: true, role: 'transform', create });
+    for (const [input, side] of sides.entries()) {
+      const partitioning = { kind: 'hash', key: side.key as (value: never) => unknown, keyCodec: codec } as const;
+      this.#builder.connect(side.ports, node, { input, partitioning });
+    }
+    return streamOf(this.#builder, node, spec.output ?? msgpack<U>());
+  }
+}
+
+/** Records grouped by key and window. */
+export class WindowedStream<K extends Key, T> {
+  readonly #windows: TumblingWindows;
+  readonly #options: WindowOptions<T>;
+  readonly #add: AddLogic;
+
+  constructor(windows: TumblingWindows, options: WindowOptions<T>, add: AddLogic) {
+    this.#windows = windows;
+    this.#options = options;
+    this.#add = add;
+  }
+
+  /** One result for each key and window, when the watermark has passed its end. */
+  aggregate<A, U>(spec: WindowAggregateSpec<K, T, A, U>): Stream<U> {
+    const { uid } = this.#options;
+    return this.#add({ uid, output: spec.output }, windowLogic(this.#windows, this.#options, spec));
+  }
+
+  /** The combination of a key's records in each window. */
+  reduce(combine: (a: T, b: T) => T, codec: Codec<T> = msgpack<T>()): Stream<T> {
+    return this.aggregate<{ value: T | undefined }, T>({
+      accumulator: boxed(codec),
+      output: codec,
+      create: () => ({ value: undefined }),
+      add: (box, record) => ({ value: box.value === undefined ? record : combine(box.value, record) }),
+      result: (box) => box.value as T,
+    });
+  }
+}
+
+/** Two keyed streams and the handlers that share their keys' state. */
+export class ConnectedStreams<K extends Key, L, R> {
+  readonly #add: AddLogic;
+
+  constructor(add: AddLogic) {
+    this.#add = add;
+  }
+
+  process<S extends StateShape = Record<never, never>, U = never>(spec: ConnectSpec<K, L, R, S, U>): Stream<U> {
+    return this.#add(spec, connectLogic(spec));
+  }
+}
+
+function sameCodec(name: string, sides: readonly KeyedSide[]): Codec<never> {
+  const [first, second] = sides.map((side) => side.keyCodec);
+  if (first !== undefined && (second === undefined || first.format === second.format)) return first;
+  throw new MillraceError(
+    'job-graph',
+    `${name}: the two streams are keyed by different codecs (${first?.format}, ${second?.format})`,
+  );
+}
+
+function streamOf<U>(builder: GraphBuilder, node: number, codec: Codec<U>): Stream<U> {
+  return new Stream(builder, [{ node, side: undefined, codec: codec as Codec<never>, spread: 'forward' }]);
+}
+
+function boxed<T>(codec: Codec<T>): Codec<{ value: T | undefined }> {
+  return {
+    format: codec.format,
+    encode: (box, writer) => codec.encode(box.value as T, writer),
+    decode: (reader) => ({ value: codec.decode(reader) }),
+  };
+}
+
+/** Asynchronous work belongs into keyed operators, which know how to order it: refused in words while the job is built. */
+function refuseAsync(kind: string, fn: unknown): void {
+  if (typeof fn === 'function' && fn.constructor.name === 'AsyncFunction') {
+    throw new MillraceError(
+      'job-graph',
+      `${kind} takes a synchronous function; await inside process({ onRecord }) after keyBy`,
+    );
+  }
+}

@@ -1,0 +1,80 @@
+// What a job declares its states and formats with.
+export {
+  type Aggregate,
+  aggregating,
+  array,
+  bool,
+  bytes,
+  type Codec,
+  type CodecType,
+  float64,
+  int64,
+  json,
+  type KeyValue,
+  keyCodec,
+  list,
+  map,
+  msgpack,
+  nullable,
+  optional,
+  reducing,
+  type StateDescriptor,
+  type StateFacade,
+  type StateShape,
+  string,
+  struct,
+  value,
+} from '@millrace/state';
+export {
+  type AggregateSpec,
+  type JoinSide,
+  type JoinSpec,
+  type WindowAggregateSpec,
+  type WindowOptions,
+} from './api/aggregate.ts';
+export type { Duration } from './api/duration.ts';
+export { Flow } from './api/flow.ts';
+export type { FromOptions } from './api/from-options.ts';
+export { type Job, job, loadJob, type OptionsJson } from './api/job.ts';
+export type { ConnectSpec, KeyedContext, OperatorOptions, ProcessSpec, Timers } from './api/process.ts';
+export { type SideTag, sideTag } from './api/side-tag.ts';
+export type { Sink } from './api/sink.ts';
+export type { ReaderContext, Source, SourceReader, Split, SplitPosition } from './api/source.ts';
+export type { SchemaOutput, StandardIssue, StandardResult, StandardSchema } from './api/standard-schema.ts';
+export {
+  type ConnectedStreams,
+  type KeyedStream,
+  type Stream,
+  type ToStreamOptions,
+  type WindowedStream,
+} from './api/stream.ts';
+export { boundedOutOfOrderness, monotonous, type WatermarkStrategy } from './api/watermarks.ts';
+export { type TumblingWindows, tumbling, type Window } from './api/windows.ts';
+export { buildGraph } from './graph/build-graph.ts';
+export { describe, type GraphDescription } from './graph/describe.ts';
+export {
+  type Edge,
+  isSourceOperator,
+  type JobGraph,
+  type OperatorNode,
+  type Partitioning,
+} from './graph/job-graph.ts';
+export type { Operator, OperatorContext, OperatorPart, Output, Poll, SourceOperator } from './runtime/operator.ts';
+export type {
+  Barrier,
+  OperatorSnapshot,
+  OperatorStats,
+  Slot,
+  SlotContext,
+  SlotSettings,
+  SlotSnapshot,
+  SlotStats,
+} from './runtime/slot.ts';
+export type { SlotListener, SlotTransport } from './runtime/transport.ts';
+export { callback, collect, consoleSink, discard } from './sinks/callback.ts';
+export { type JsonLinesSinkOptions, jsonLines } from './sinks/json-lines.ts';
+export type { OutputFile, OutputFiles } from './sinks/output-files.ts';
+export { type GeneratorOptions, generator } from './sources/generator.ts';
+export { type JsonLinesSourceOptions, jsonLinesFiles } from './sources/json-lines.ts';
+export { type ParquetOptions, parquetFiles } from './sources/parquet.ts';
+export type { ColumnType, ColumnTypes, RowOf } from './sources/parquet-columns.ts';

@@ -1,0 +1,247 @@
+import { AsyncExecutionController, type Epoch, RequestBatcher } from '@millrace/aec';
+import { assert, isPending, MillraceError } from '@millrace/kernel';
+import {
+  type Codec,
+  type DueTimer,
+  type KeyedState,
+  openKeyedState,
+  type PrimitiveKey,
+  primitiveKey,
+  type StateFacade,
+  type StateShape,
+} from '@millrace/state';
+import type { TraceContext } from '@millrace/telemetry';
+import type { KeyedLogic } from '../api/process.ts';
+import type { Operator, OperatorContext, OperatorPart } from '../runtime/operator.ts';
+import { KeyedCall } from './keyed-call.ts';
+import { workingSetOf } from './working-sets.ts';
+
+/** Timers taken from the queue at a time. */
+const timersPerTurn = 1000;
+
+/**
+ * The operator host: the one place where the execution controller (keys, order, watermarks) and keyed state meet. A
+ * record becomes a call with its key's lane; its state is pinned while the handler runs; a watermark passes when the
+ * records before it and the timers that it fires are done.
+ */
+export class KeyedOperator implements Operator {
+  readonly #logic: KeyedLogic;
+  readonly #keys: readonly ((record: unknown) => unknown)[];
+  readonly #keyCodec: Codec<never>;
+  #context: OperatorContext | undefined;
+  #controller: AsyncExecutionController<PrimitiveKey, KeyedCall> | undefined;
+  #state: KeyedState<StateShape> | undefined;
+  /** The newest watermark that arrived; what lateness is judged by. */
+  #watermarkMs = Number.NEGATIVE_INFINITY;
+  /** Timers of the advancing watermark that have not finished. */
+  #timersRunning = 0;
+  #timersDone: (() => void) | undefined;
+  /** Records dropped because they came too late and no side output takes them. */
+  lateDropped = 0;
+
+  constructor(logic: KeyedLogic, keys: readonly ((record: never) => unknown)[], keyCodec: Codec<never>) {
+    this.#logic = logic;
+    this.#keys = keys as readonly ((record: unknown) => unknown)[];
+    this.#keyCodec = keyCodec;
+  }
+
+  get uid(): string {
+    return this.#opened.uid;
+  }
+
+  async open(context: OperatorContext): Promise<void> {
+    const { slot } = context;
+    const table = await slot.store.openTable(
+      {
+        job: slot.job,
+        operator: context.uid,
+        subtask: context.subtask,
+        keyGroups: context.keyGroups,
+        maxParallelism: slot.maxParallelism,
+        generation: slot.generation,
+      },
+      context.restoredTables,
+    );
+    this.#state = await openKeyedState({
+      table,
+      restored: context.restoredTables.length > 0,
+      shape: this.#logic.shape,
+      keyCodec: this.#keyCodec,
+      workingSet: workingSetOf(slot),
+      clock: slot.clock,
+      batcher: (execute) => {
+        const requests = new RequestBatcher({ execute });
+        return { submit: (request) => requests.request(request) };
+      },
+    });
+    this.#context = context;
+    this.#controller = new AsyncExecutionController({
+      inFlightLimit: slot.settings.inFlightLimit,
+      handle: (call) => this.#handle(call),
+      onFailure: (error) => context.fail(error),
+    });
+  }
+
+  record(value: unknown, timestampMs: number, input: number): void | Promise<void> {
+    const logic = this.#logic;
+    if (logic.isLate?.(timestampMs, this.#watermarkMs) === true) return this.#late(value, timestampMs);
+    const keyOf = this.#keys[input] as (record: unknown) => unknown;
+    const key = keyOf(value);
+    const namespace = logic.namespaceOf?.(timestampMs);
+    const call = new KeyedCall(this, key, namespace, timestampMs, this.#watermarkMs, value, input);
+    const room = this.#keyed.room();
+    if (room !== undefined) return this.#admitLater(room, call);
+    return this.#aec.admit(primitiveKey(key), call);
+  }
+
+  watermark(watermarkMs: number): void | Promise<void> {
+    if (watermarkMs <= this.#watermarkMs) return;
+    this.#watermarkMs = watermarkMs;
+    const { output } = this.#opened;
+    return this.#aec.watermark(
+      () => output.watermark(watermarkMs),
+      (epoch) => this.#fire(watermarkMs, epoch),
+    );
+  }
+
+  status(idle: boolean): void | Promise<void> {
+    const { output } = this.#opened;
+    return this.#aec.mark(() => output.status(idle));
+  }
+
+  drain(): void | Promise<void> {
+    return this.#aec.drain();
+  }
+
+  async snapshot(checkpoint: number, parent?: TraceContext): Promise<OperatorPart> {
+    return { table: await this.#keyed.snapshot(checkpoint, parent) };
+  }
+
+  complete(): void {}
+
+  abort(): void {}
+
+  inFlight(): number {
+    return this.#controller?.inFlight ?? 0;
+  }
+
+  buffered(): number {
+    return this.#controller?.buffered ?? 0;
+  }
+
+  async close(): Promise<void> {
+    await this.#state?.close();
+  }
+
+  /** For the calls of this operator. */
+  emit(value: unknown, timestampMs: number, side: string | undefined): void {
+    this.#opened.output.emit(value, timestampMs, side);
+  }
+
+  facade(call: KeyedCall): StateFacade<StateShape> {
+    assert(call.entry !== undefined, 'state used before its call had begun');
+    return this.#keyed.facade(call.entry, call);
+  }
+
+  registerTimer(call: KeyedCall, timeMs: number): void {
+    if (this.#logic.onTimer === undefined) {
+      throw new MillraceError('bad-argument', `${this.uid} registers a timer and has no onTimer`);
+    }
+    if (!Number.isFinite(timeMs)) throw new MillraceError('bad-argument', `a timer of ${this.uid} is at ${timeMs}`);
+    assert(call.entry !== undefined, 'timer registered before its call had begun');
+    this.#keyed.eventTimers.register(call.entry, timeMs);
+  }
+
+  deleteTimer(call: KeyedCall, timeMs: number): void {
+    assert(call.entry !== undefined, 'timer deleted before its call had begun');
+    this.#keyed.eventTimers.delete(call.entry, timeMs);
+  }
+
+  get #opened(): OperatorContext {
+    assert(this.#context !== undefined, 'operator used before it was opened');
+    return this.#context;
+  }
+
+  get #aec(): AsyncExecutionController<PrimitiveKey, KeyedCall> {
+    assert(this.#controller !== undefined, 'operator used before it was opened');
+    return this.#controller;
+  }
+
+  get #keyed(): KeyedState<StateShape> {
+    assert(this.#state !== undefined, 'operator used before it was opened');
+    return this.#state;
+  }
+
+  #handle(call: KeyedCall): void | Promise<void> {
+    const state = this.#keyed;
+    call.entry = state.enter(call.key, call.namespace);
+    const pending =
+      call.input < 0
+        ? this.#logic.onTimer?.(call.timestampMs, call)
+        : this.#logic.onRecord(call.value, call.input, call);
+    if (!isPending(pending)) return this.#settle(call);
+    return pending.then(() => this.#settle(call));
+  }
+
+  #settle(call: KeyedCall): void {
+    call.seal();
+    this.#keyed.leave(call.entry as NonNullable<typeof call.entry>);
+    if (call.input >= 0) return;
+    if (--this.#timersRunning === 0) {
+      this.#timersDone?.();
+      this.#timersDone = undefined;
+    }
+  }
+
+  async #admitLater(room: Promise<void>, call: KeyedCall): Promise<void> {
+    await room;
+    await this.#aec.admit(primitiveKey(call.key), call);
+  }
+
+  #late(value: unknown, timestampMs: number): void {
+    if (this.#logic.late === undefined) this.lateDropped++;
+    else this.emit(value, timestampMs, this.#logic.late);
+  }
+
+  /**
+   * Fires the timers up to the watermark, in order of time. Timers that fired may register more that are due, so it ends
+   * only when none is running and none is left.
+   */
+  #fire(watermarkMs: number, epoch: Epoch): void | Promise<void> {
+    for (;;) {
+      const due = this.#keyed.eventTimers.popDue(watermarkMs, timersPerTurn);
+      if (isPending(due)) return this.#fireSlowly(watermarkMs, epoch, due);
+      if (due.length === 0 && this.#timersRunning === 0) return;
+      if (due.length === 0 || this.#aec.room() !== undefined) return this.#fireSlowly(watermarkMs, epoch, due);
+      for (const timer of due) this.#deriveTimer(timer, epoch);
+    }
+  }
+
+  async #fireSlowly(
+    watermarkMs: number,
+    epoch: Epoch,
+    first: readonly DueTimer[] | Promise<readonly DueTimer[]>,
+  ): Promise<void> {
+    let due = await first;
+    for (;;) {
+      for (const timer of due) {
+        for (let room = this.#aec.room(); room !== undefined; room = this.#aec.room()) await room;
+        this.#deriveTimer(timer, epoch);
+      }
+      due = await this.#keyed.eventTimers.popDue(watermarkMs, timersPerTurn);
+      if (due.length > 0) continue;
+      if (this.#timersRunning === 0) return;
+      await new Promise<void>((resolve) => {
+        this.#timersDone = resolve;
+      });
+      due = await this.#keyed.eventTimers.popDue(watermarkMs, timersPerTurn);
+      if (due.length === 0 && this.#timersRunning === 0) return;
+    }
+  }
+
+  #deriveTimer(timer: DueTimer, epoch: Epoch): void {
+    this.#timersRunning++;
+    const call = new KeyedCall(this, timer.key, timer.namespace, timer.timeMs, this.#watermarkMs, undefined, -1);
+    this.#aec.derive(primitiveKey(timer.key), call, epoch);
+  }
+}

@@ -1,0 +1,19 @@
+/** What a file sink needs of the place it writes to. */
+export interface OutputFiles {
+  /** Names of the files in the directory; empty when it does not exist. */
+  list(): Promise<readonly string[]>;
+  /** Starts a file, empty. */
+  create(name: string): Promise<OutputFile>;
+  /** Atomic; durable when it resolves. Replaces `to`. `missing` when there is no `from`. */
+  rename(from: string, to: string): Promise<'done' | 'missing'>;
+  exists(name: string): Promise<boolean>;
+  /** No error when it is not there. */
+  remove(name: string): Promise<void>;
+}
+
+export interface OutputFile {
+  append(bytes: Uint8Array): Promise<void>;
+  /** Everything appended is durable. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
