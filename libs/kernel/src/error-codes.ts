@@ -359,6 +359,31 @@ export const errorCodes = {
     'A checkpoint that was asked for was not registered in time.',
     '`millrace status` shows the rounds and their failures; the Temporal UI shows the step that waits.',
   ),
+  'slot-lost': entry(
+    'retry',
+    "A slot's thread ended unexpectedly.",
+    'The job restarts from its last checkpoint. The message has the cause; an unhandled rejection is a fault of a handler.',
+  ),
+  'slot-out-of-memory': entry(
+    'setup',
+    "A slot's thread has used up its memory.",
+    'Raise the setting `slotMemory` (MILLRACE_SLOT_MEMORY), lower the in-flight limit, or run at a higher parallelism.',
+  ),
+  'job-unknown': entry(
+    'input',
+    'No module of the setting `jobs` defines a job of this name.',
+    'The message lists the known names. Add the path of the module to MILLRACE_JOBS, or mend the name.',
+  ),
+  'job-code-differs': entry(
+    'setup',
+    "A runner's copy of the job's code is not the one that the attempt was planned with.",
+    'Bring the same code to every runner, then start the job again.',
+  ),
+  'checkpoint-unreadable': entry(
+    'setup',
+    'The checkpoint to start from is missing or cannot be read.',
+    'Check that every runner has the same file system (MILLRACE_STATE). The message names the path.',
+  ),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errorCodes;
