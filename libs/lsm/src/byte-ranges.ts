@@ -15,3 +15,10 @@ export function copyRange(from: Uint8Array, start: number, end: number, to: Uint
   }
   for (let i = start, j = at; i < end; i++, j++) to[j] = from[i] as number;
 }
+
+/** A copy in memory of its own; `slice` would give a view where the bytes are a Buffer. */
+export function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array<ArrayBuffer> {
+  const copy = new Uint8Array(end - start);
+  copy.set(bytes.subarray(start, end));
+  return copy;
+}

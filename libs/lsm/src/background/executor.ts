@@ -1,4 +1,5 @@
 import type { TraceContext } from '@millrace/telemetry';
+import type { FileRef } from '@millrace/ufs';
 import type { KeyRange } from '../manifest/key-range.ts';
 import type { MemtableContent } from '../memtable/memtable.ts';
 import type { TableInfo, TableOptions } from '../sst/table-info.ts';
@@ -32,6 +33,8 @@ export interface MergeInput {
 export interface BackgroundExecutor {
   flush(task: FlushTask, parent?: TraceContext): Promise<readonly TableInfo[]>;
   merge(task: MergeTask, parent?: TraceContext): Promise<readonly TableInfo[]>;
+  /** Removes files that it made. They were never part of a snapshot, or retention would be in charge of them. */
+  discard(files: readonly FileRef[]): void;
   /** Ends the work under way with an error of kind `cancelled`. Idempotent. */
   close(): Promise<void>;
 }

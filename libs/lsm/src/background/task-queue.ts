@@ -1,6 +1,6 @@
 import { Semaphore } from '@millrace/kernel';
 import type { TraceContext } from '@millrace/telemetry';
-import type { FileStore } from '@millrace/ufs';
+import type { FileRef, FileStore } from '@millrace/ufs';
 import type { TableInfo } from '../sst/table-info.ts';
 import { buildFlush, buildMerge } from './build-tables.ts';
 import type { BackgroundExecutor, FlushTask, MergeTask } from './executor.ts';
@@ -32,6 +32,11 @@ export class TaskQueue implements BackgroundExecutor {
     return this.#merges.run(() => buildMerge(task, this.#files, { parent, yieldTurn: () => this.#flushesDone() }));
   }
 
+  discard(files: readonly FileRef[]): void {
+    this.#files.discard(files);
+  }
+
+  /** Nothing to give back: the files belong to who opened them. */
   async close(): Promise<void> {}
 
   /** Lets tasks that wait on this thread begin, and the urgent ones end. */

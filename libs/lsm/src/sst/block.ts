@@ -1,5 +1,5 @@
 import { compareRanges } from '@millrace/kernel';
-import { equalRanges } from '../byte-ranges.ts';
+import { copyOf, equalRanges } from '../byte-ranges.ts';
 import { corrupt } from '../errors.ts';
 import { keyHash } from '../memtable/memtable.ts';
 import { entryHeaderBytes, keyStartOf } from './block-layout.ts';
@@ -91,5 +91,5 @@ function tableSize(count: number): number {
 export function wordsOf(bytes: Uint8Array, start: number, count: number): Uint32Array {
   const at = bytes.byteOffset + start;
   if (at % 4 === 0) return new Uint32Array(bytes.buffer, at, count);
-  return new Uint32Array(bytes.slice(start, start + count * 4).buffer);
+  return new Uint32Array(copyOf(bytes, start, start + count * 4).buffer);
 }

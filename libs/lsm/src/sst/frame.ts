@@ -1,6 +1,7 @@
 /** The envelope of everything in a table: codec and checksum (FORMAT.md). */
 import { crc32 } from 'node:zlib';
 import { compressSync, uncompressSync } from 'lz4-napi';
+import { copyOf } from '../byte-ranges.ts';
 import { corrupt } from '../errors.ts';
 
 export const frameTrailerBytes = 5;
@@ -48,7 +49,7 @@ export function decodeFrame(frame: Uint8Array, file: string, what: string): Uint
   const stored = readU32(frame, end + 1);
   if (crc32(frame.subarray(0, end + 1)) !== stored) throw corrupt(file, `${what} fails its checksum`);
   const codec = frame[end];
-  if (codec === codecNone) return frame.slice(0, end);
+  if (codec === codecNone) return copyOf(frame, 0, end);
   if (codec === codecLz4) return uncompressSync(frame.subarray(0, end));
   throw corrupt(file, `${what} has the unknown codec ${codec}`);
 }

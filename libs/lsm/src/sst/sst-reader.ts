@@ -31,6 +31,7 @@ export class SstReader {
   #contents: Contents | undefined;
   #opening: Promise<void> | undefined;
   #closed = false;
+  readonly #arriving = new Map<number, Promise<Block>>();
   readonly #parts: EntryParts = {
     keyStart: 0,
     keyEnd: 0,
@@ -104,8 +105,28 @@ export class SstReader {
     return 'found';
   }
 
+  /** The block, when a read that somebody else began will bring it. */
+  arriving(block: number): Promise<Block> | undefined {
+    return this.#arriving.get(block);
+  }
+
   /** The blocks `[first, end)` by one read, which the cache keeps as far as it has room when `keep` is set. */
   async read(first: number, end: number, keep: boolean, parent?: TraceContext): Promise<Block[]> {
+    const reading = this.#read(first, end, keep, parent);
+    for (let i = first; i < end; i++) {
+      const block = reading.then((blocks) => blocks[i - first] as Block);
+      // Whoever waits for it sees the rejection; that nobody may wait is no fault.
+      block.catch(() => undefined);
+      this.#arriving.set(i, block);
+    }
+    try {
+      return await reading;
+    } finally {
+      for (let i = first; i < end; i++) this.#arriving.delete(i);
+    }
+  }
+
+  async #read(first: number, end: number, keep: boolean, parent?: TraceContext): Promise<Block[]> {
     const { index, owner } = this.#contents as Contents;
     const offset = index.offsets[first] as number;
     const bytes = await this.#bytes(offset, (index.offsets[end] as number) - offset, parent);

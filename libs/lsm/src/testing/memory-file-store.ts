@@ -30,7 +30,7 @@ export class MemoryFileStore implements FileStore {
         if (bytes === undefined) throw new MillraceError('bad-argument', `no file ${file.id}`);
         this.reads++;
         this.bytesRead += length;
-        return bytes.slice(offset, offset + length);
+        return Uint8Array.from(bytes.subarray(offset, offset + length));
       },
     };
   }
@@ -56,7 +56,7 @@ class MemoryWriter implements FileWriter {
 
   async append(bytes: Uint8Array): Promise<void> {
     await this.#store.before('append');
-    this.#parts.push(bytes.slice());
+    this.#parts.push(Uint8Array.from(bytes));
   }
 
   async seal(): Promise<FileRef> {

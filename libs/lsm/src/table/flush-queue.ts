@@ -1,0 +1,108 @@
+/**
+ * Turns frozen memtables into tables: built in parallel, installed in the order in which they were frozen, so that the
+ * manifest after the n-th install holds exactly the writes before the n-th freeze. A memtable stays readable until its
+ * table is installed. A failed build keeps its memtable; the next snapshot, freeze or blocked write tries again.
+ */
+import { MillraceError } from '@millrace/kernel';
+import type { TraceContext } from '@millrace/telemetry';
+import type { Memtable } from '../memtable/memtable.ts';
+import type { TableInfo } from '../sst/table-info.ts';
+
+export interface FlushQueueOptions {
+  /** Builds at once. */
+  readonly buildsMax: number;
+  readonly build: (memtable: Memtable, parent: TraceContext | undefined) => Promise<readonly TableInfo[]>;
+  /** Called in order; from here on the tables answer instead of the oldest memtable. */
+  readonly install: (tables: readonly TableInfo[]) => void;
+  readonly onFailure: (error: MillraceError) => void;
+}
+
+interface Waiter {
+  readonly onInstalled: () => void;
+  readonly onFailed: (error: MillraceError) => void;
+}
+
+interface FrozenMemtable {
+  readonly memtable: Memtable;
+  readonly waiters: Waiter[];
+  /** Idle until built; a failure returns it to idle. */
+  state: 'idle' | 'building' | 'built';
+  tables: readonly TableInfo[];
+}
+
+export class FlushQueue {
+  readonly #options: FlushQueueOptions;
+  readonly #queue: FrozenMemtable[] = [];
+  readonly #building = new Set<Promise<void>>();
+  #closed = false;
+
+  constructor(options: FlushQueueOptions) {
+    this.#options = options;
+  }
+
+  add(memtable: Memtable): void {
+    this.#queue.push({ memtable, waiters: [], state: 'idle', tables: [] });
+    this.pump();
+  }
+
+  /** Starts what may run now, also what failed before. The spans of builds that it starts have `parent`. */
+  pump(parent?: TraceContext): void {
+    if (this.#closed) return;
+    for (const frozen of this.#queue) {
+      if (this.#building.size >= this.#options.buildsMax) return;
+      if (frozen.state !== 'idle') continue;
+      frozen.state = 'building';
+      const building = this.#build(frozen, parent).finally(() => {
+        this.#building.delete(building);
+        if (frozen.state === 'built') this.pump();
+      });
+      this.#building.add(building);
+    }
+  }
+
+  /**
+   * Calls `then` in the moment when all that is frozen now has been installed: at once if nothing is. Rejects with the
+   * failure that prevents it.
+   */
+  afterFrozen<T>(then: () => T): Promise<T> {
+    const last = this.#queue.at(-1);
+    if (last === undefined) return new Promise((resolve) => resolve(then()));
+    return new Promise((resolve, reject) => {
+      last.waiters.push({ onInstalled: () => resolve(then()), onFailed: reject });
+    });
+  }
+
+  /** Starts nothing more; rejects who waits and settles when no build is under way. */
+  async close(reason: MillraceError): Promise<void> {
+    this.#closed = true;
+    this.#reject(reason);
+    await Promise.all(this.#building);
+  }
+
+  async #build(frozen: FrozenMemtable, parent: TraceContext | undefined): Promise<void> {
+    try {
+      frozen.tables = await this.#options.build(frozen.memtable, parent);
+      frozen.state = 'built';
+      this.#install();
+    } catch (error) {
+      frozen.state = 'idle';
+      const failure = MillraceError.from(error);
+      this.#reject(failure);
+      this.#options.onFailure(failure);
+    }
+  }
+
+  #install(): void {
+    for (let first = this.#queue[0]; first?.state === 'built'; first = this.#queue[0]) {
+      this.#queue.shift();
+      this.#options.install(first.tables);
+      for (const waiter of first.waiters) waiter.onInstalled();
+    }
+  }
+
+  #reject(error: MillraceError): void {
+    for (const frozen of this.#queue) {
+      for (const waiter of frozen.waiters.splice(0)) waiter.onFailed(error);
+    }
+  }
+}

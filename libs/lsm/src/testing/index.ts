@@ -1,0 +1,1 @@
+export { type FileOperation, MemoryFileStore } from './memory-file-store.ts';

@@ -1,0 +1,1 @@
+export { type LsmStoreOptions, openLsmStore } from './lsm-store.ts';
