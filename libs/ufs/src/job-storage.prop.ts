@@ -171,9 +171,10 @@ describe('the files of a job under crashes, zombies, lost answers, sweeps and fo
           for (const [name, count] of Object.entries(simulation.world.tally)) total[name] = (total[name] ?? 0) + count;
         });
       }
-      // Everything that the test is about has happened.
-      if (process.env.MILLRACE_SEED === undefined) expect(Object.values(total).every((count) => count > 0)).toBe(true);
       if (process.env.MILLRACE_SEEDS !== undefined) console.log('simulated', total);
+      // Everything that the test is about has happened, unless a single seed is replayed.
+      const missed = Object.keys(total).filter((name) => total[name] === 0);
+      expect(process.env.MILLRACE_SEED === undefined ? missed : []).toEqual([]);
     },
     seedsTimeoutMs(80),
   );

@@ -237,5 +237,8 @@ export class FaultyDfs implements Dfs {
 }
 
 function injected(call: DfsCall, timing: FaultTiming): MillraceError {
-  return new MillraceError('dfs-unavailable', `injected ${timing} ${call.operation} ${call.path} (call ${call.number})`);
+  return new MillraceError(
+    'dfs-unavailable',
+    `injected ${timing} ${call.operation} ${call.path} (call ${call.number})`,
+  );
 }
