@@ -60,6 +60,8 @@ export {
   type Partitioning,
 } from './graph/job-graph.ts';
 export type { Operator, OperatorContext, OperatorPart, Output, Poll, SourceOperator } from './runtime/operator.ts';
+export { redistribute } from './runtime/redistribute.ts';
+export type { Scheduler } from './runtime/scheduler.ts';
 export type {
   Barrier,
   OperatorSnapshot,
@@ -70,6 +72,7 @@ export type {
   SlotSnapshot,
   SlotStats,
 } from './runtime/slot.ts';
+export { createSlot, type SlotOptions } from './runtime/slot-runtime.ts';
 export type { SlotListener, SlotTransport } from './runtime/transport.ts';
 export { callback, collect, consoleSink, discard } from './sinks/callback.ts';
 export { type JsonLinesSinkOptions, jsonLines } from './sinks/json-lines.ts';

@@ -1,0 +1,117 @@
+/**
+ * A task-runner process: composition root. Offers its slots through Temporal, serves gRPC to the control plane and to other
+ * runners. Standard output carries one JSON line when it is ready, or with the error when it cannot start; the log goes to
+ * standard error. SIGTERM and SIGINT: offers no more slots, ends its attempts, exit 0 within five seconds.
+ */
+import { openDfs } from '@millrace/dfs';
+import { systemClock as clock, errorToJson, MillraceError, systemRandom as random } from '@millrace/kernel';
+import { noTelemetry } from '@millrace/telemetry';
+import { Attempts } from './attempt/attempts.ts';
+import { JobRegistry } from './jobs/job-registry.ts';
+import { RunnerServer } from './rpc/index.ts';
+import { type RunnerSettings, readSettings } from './settings.ts';
+import { slotBudget } from './slots/slot-budget.ts';
+import { RunnerWorker } from './temporal/runner-worker.ts';
+
+/** Exit comes at the latest so long after a signal. */
+const stopTimeoutMs = 4500;
+
+interface Runner {
+  readonly address: string;
+  stop(): Promise<void>;
+}
+
+async function start(settings: RunnerSettings): Promise<Runner> {
+  const telemetry = noTelemetry;
+  const { runnerId, host, slots } = settings;
+  const dfs = await openDfs(settings.state, { clock, random, telemetry, setting: 'state' });
+  const server = new RunnerServer({ runnerId, clock, telemetry });
+  const port = await server.listen(`${host}:${settings.port}`);
+  const address = `${host}:${port}`;
+  const budget = slotBudget(settings.slotMemory);
+  const { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, logLevel } = settings;
+  const attempts = new Attempts({
+    jobs: new JobRegistry(settings.jobs, process.cwd(), telemetry.log),
+    dfs,
+    dfsUri: settings.state,
+    backend: settings.stateBackend,
+    budget,
+    slot: { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, workingSetBytes: budget.workingSetBytes },
+    logLevel,
+    clock,
+    random,
+    telemetry,
+    register: (attempt) => server.register(attempt),
+  });
+  const worker = new RunnerWorker({
+    address: settings.temporalAddress,
+    namespace: settings.namespace,
+    runnerId,
+    grpcAddress: address,
+    slots,
+    host: attempts,
+    clock,
+    random,
+    telemetry,
+  });
+  worker.start();
+  return {
+    address,
+    stop: async () => {
+      await worker.stop();
+      await server.close(500);
+      await dfs.close();
+    },
+  };
+}
+
+/** Synchronous, so that it is out before an exit. */
+function say(line: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+function logFatal(what: string, error: unknown): void {
+  process.stderr.write(`${JSON.stringify({ level: 'error', message: what, error: errorToJson(error) })}\n`);
+}
+
+function exitOnSignals(runner: Runner): void {
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) return;
+    stopping = true;
+    clock.schedule(stopTimeoutMs, () => process.exit(0));
+    runner.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logFatal('the runner did not stop cleanly', error);
+        process.exit(0);
+      },
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  // The launcher may die without a word: then this input ends.
+  if (process.env.MILLRACE_EXIT_WITH_STDIN === '1') process.stdin.on('end', stop).on('error', stop).resume();
+}
+
+function exitOnFaults(): void {
+  const exit = (what: string) => (error: unknown) => {
+    logFatal(what, error);
+    process.exit(1);
+  };
+  process.on('unhandledRejection', exit('unhandled rejection'));
+  process.on('uncaughtException', exit('uncaught exception'));
+}
+
+exitOnFaults();
+try {
+  const settings = readSettings(process.argv.slice(2), process.env, random);
+  const runner = await start(settings);
+  exitOnSignals(runner);
+  say({ ready: 'task-runner', runnerId: settings.runnerId, address: runner.address, slots: settings.slots });
+} catch (error) {
+  const failure = MillraceError.from(error);
+  say({ error: errorToJson(failure) });
+  logFatal('the runner did not start', failure);
+  process.exitCode = 1;
+}

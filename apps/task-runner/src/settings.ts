@@ -1,0 +1,128 @@
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { MillraceError, type Random } from '@millrace/kernel';
+import { z } from 'zod';
+import { slotMemoryBytesMin } from './slots/slot-budget.ts';
+import { stateBackends } from './slots/slot-protocol.ts';
+
+const mib = 1024 * 1024;
+
+const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+
+/** `512m`, `2g` or bytes. */
+const size = z
+  .string()
+  .regex(/^\d{1,15}[kmg]?$/i, 'write bytes, or a number with k, m or g behind it')
+  .transform((text) => {
+    const unit = { k: 1024, m: mib, g: 1024 * mib }[text.at(-1)?.toLowerCase() as 'k' | 'm' | 'g'];
+    return unit === undefined ? Number(text) : Number(text.slice(0, -1)) * unit;
+  });
+
+/** host:port */
+const address = z.string().regex(/^[^\s:]+:\d{1,5}$/, 'write host:port');
+
+const schema = z.object({
+  temporalAddress: address,
+  namespace: z.string().min(1),
+  state: z.string().min(1),
+  stateBackend: z.enum(stateBackends),
+  jobs: z
+    .string()
+    .transform((text) =>
+      text
+        .split(',')
+        .map((one) => one.trim())
+        .filter((one) => one !== ''),
+    )
+    .pipe(z.array(z.string()).min(1, 'name at least one path, glob or package')),
+  runnerId: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'use letters, digits, ".", "_" and "-", at most 100'),
+  host: z.string().min(1),
+  port: integer(0, 65_535),
+  slots: integer(1, 64),
+  slotMemory: size.pipe(z.number().min(slotMemoryBytesMin, `at least ${slotMemoryBytesMin / mib}m`)),
+  inFlightLimit: integer(1, 1_000_000),
+  frameBytes: size.pipe(
+    z
+      .number()
+      .min(1024)
+      .max(4 * mib),
+  ),
+  frameDelayMs: integer(0, 10_000),
+  channelWindowBytes: size.pipe(
+    z
+      .number()
+      .min(4096)
+      .max(64 * mib),
+  ),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error']),
+});
+
+/** A task-runner's settings, checked and frozen. */
+export type RunnerSettings = Readonly<z.output<typeof schema>>;
+
+/** Where each setting comes from: flag, then environment, then default. */
+const sources = {
+  temporalAddress: { flag: 'temporal-address', env: 'MILLRACE_TEMPORAL_ADDRESS', fallback: '127.0.0.1:7233' },
+  namespace: { flag: 'namespace', env: 'MILLRACE_NAMESPACE', fallback: 'default' },
+  state: { flag: 'state', env: 'MILLRACE_STATE', fallback: resolve('.millrace/state') },
+  stateBackend: { flag: 'state-backend', env: 'MILLRACE_STATE_BACKEND', fallback: 'lsm' },
+  jobs: { flag: 'jobs', env: 'MILLRACE_JOBS', fallback: resolve(import.meta.dirname, '../../../examples') },
+  runnerId: { flag: 'runner-id', env: 'MILLRACE_RUNNER_ID', fallback: '' },
+  host: { flag: 'host', env: 'MILLRACE_RUNNER_HOST', fallback: '127.0.0.1' },
+  port: { flag: 'port', env: 'MILLRACE_RUNNER_PORT', fallback: '0' },
+  slots: { flag: 'slots', env: 'MILLRACE_RUNNER_SLOTS', fallback: '2' },
+  slotMemory: { flag: 'slot-memory', env: 'MILLRACE_SLOT_MEMORY', fallback: '512m' },
+  inFlightLimit: { flag: 'in-flight-limit', env: 'MILLRACE_IN_FLIGHT_LIMIT', fallback: '6000' },
+  frameBytes: { flag: 'frame-bytes', env: 'MILLRACE_FRAME_BYTES', fallback: '32k' },
+  frameDelayMs: { flag: 'frame-delay-ms', env: 'MILLRACE_FRAME_DELAY_MS', fallback: '5' },
+  channelWindowBytes: { flag: 'channel-window', env: 'MILLRACE_CHANNEL_WINDOW', fallback: '256k' },
+  logLevel: { flag: 'log-level', env: 'MILLRACE_LOG_LEVEL', fallback: 'info' },
+} as const satisfies Record<keyof RunnerSettings, { flag: string; env: string; fallback: string }>;
+
+type Name = keyof typeof sources;
+
+/** Reads flags and environment. Throws `bad-setting`, which names the setting and what is allowed. */
+export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv, random: Random): RunnerSettings {
+  const flags = readFlags(argv);
+  const names = Object.keys(sources) as Name[];
+  const raw = Object.fromEntries(
+    names.map((name) => {
+      const { flag, env: variable, fallback } = sources[name];
+      const given = flags[flag] ?? env[variable];
+      return [name, given === undefined || given === '' ? fallback : given];
+    }),
+  );
+  if (raw.runnerId === '')
+    raw.runnerId = `${hostname()
+      .replaceAll(/[^A-Za-z0-9.-]/g, '-')
+      .slice(0, 60)}-${random.hex(4)}`;
+  const parsed = schema.safeParse(raw);
+  if (!parsed.success) throw badSetting(parsed.error.issues[0], raw);
+  const settings = parsed.data;
+  if (settings.frameBytes > settings.channelWindowBytes) {
+    const text = 'setting "frameBytes" is larger than "channelWindowBytes"; make the window at least one frame';
+    throw new MillraceError('bad-setting', text, { details: { setting: 'frameBytes' } });
+  }
+  return Object.freeze(settings);
+}
+
+function readFlags(argv: readonly string[]): Record<string, string | undefined> {
+  const options = Object.fromEntries(Object.values(sources).map(({ flag }) => [flag, { type: 'string' as const }]));
+  try {
+    return parseArgs({ args: [...argv], options, strict: true }).values;
+  } catch (error) {
+    throw new MillraceError('bad-setting', error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+function badSetting(issue: z.core.$ZodIssue | undefined, raw: Record<string, unknown>): MillraceError {
+  const name = String(issue?.path[0]) as Name;
+  const { flag, env } = sources[name];
+  const value = String(raw[name]);
+  return new MillraceError(
+    'bad-setting',
+    `setting "${name}" is ${JSON.stringify(value)}: ${issue?.message}. Set --${flag} or ${env}.`,
+    { details: { setting: name, value } },
+  );
+}

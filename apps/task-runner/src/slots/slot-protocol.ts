@@ -1,0 +1,55 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { ErrorJson } from '@millrace/kernel';
+import type { OperatorSnapshot, SlotSettings, SlotSnapshot, SlotStats } from '@millrace/streams';
+import type { SlotBudget } from './slot-budget.ts';
+
+/** What a slot's thread is started with (`workerData`). Plain data and ports only. */
+export interface SlotDeployment {
+  /** Absolute path of the job's module. */
+  readonly module: string;
+  readonly options: { readonly [name: string]: unknown };
+  /** Identity of the job's state. */
+  readonly id: string;
+  readonly generation: number;
+  readonly subtask: number;
+  readonly parallelism: number;
+  readonly maxParallelism: number;
+  readonly restore: readonly OperatorSnapshot[] | undefined;
+  /** URI of the distributed file system. */
+  readonly dfs: string;
+  readonly backend: StateBackend;
+  readonly budget: SlotBudget;
+  readonly slot: SlotSettings;
+  readonly logLevel: string;
+  readonly runnerId: string;
+  /** By peer slot. */
+  readonly ports: ReadonlyArray<readonly [number, MessagePort]>;
+}
+
+export const stateBackends = ['lsm', 'memory'] as const;
+export type StateBackend = (typeof stateBackends)[number];
+
+/** From the main thread to a slot. `id` names the answer. */
+export type SlotRequest =
+  | {
+      readonly kind: 'checkpoint';
+      readonly id: number;
+      readonly checkpoint: number;
+      readonly parent?: string | undefined;
+    }
+  | { readonly kind: 'complete'; readonly id: number; readonly checkpoint: number; readonly last: boolean }
+  | { readonly kind: 'abort'; readonly checkpoint: number }
+  | { readonly kind: 'cancel'; readonly error: ErrorJson };
+
+/** From a slot to the main thread. */
+export type SlotReport =
+  /** Restored, connected and running. */
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'snapshot'; readonly id: number; readonly snapshot: SlotSnapshot }
+  | { readonly kind: 'completed'; readonly id: number }
+  | { readonly kind: 'refused'; readonly id: number; readonly error: ErrorJson }
+  | { readonly kind: 'stats'; readonly stats: SlotStats }
+  /** The last message: every source had ended and the last checkpoint is complete. */
+  | { readonly kind: 'finished' }
+  /** The last message: the slot failed or was cancelled. */
+  | { readonly kind: 'failed'; readonly error: ErrorJson };

@@ -1,0 +1,173 @@
+/**
+ * Entry of a slot's worker thread and composition root of a slot: loads the job, opens its stores and channels, runs it, and
+ * answers the main thread. The thread ends by itself when the slot has finished, failed or was cancelled; the last message
+ * says which.
+ */
+import { pathToFileURL } from 'node:url';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { openDfs } from '@millrace/dfs';
+import {
+  assert,
+  systemClock as clock,
+  errorFromJson,
+  errorToJson,
+  keyGroupRange,
+  systemRandom as random,
+} from '@millrace/kernel';
+import { defaultLsmLimits, inlineExecutor } from '@millrace/lsm';
+import { MemoryStateStore, type StateStore } from '@millrace/state';
+import { openLsmStore } from '@millrace/state-lsm';
+import { buildGraph, createSlot, type JobGraph, loadJob, type Slot } from '@millrace/streams';
+import { noTelemetry, type Telemetry } from '@millrace/telemetry';
+import { openJobStorage } from '@millrace/ufs';
+import { PortTransport } from '../exchange/index.ts';
+import { memtableBytes } from './slot-budget.ts';
+import type { SlotDeployment, SlotReport, SlotRequest } from './slot-protocol.ts';
+
+/** How often figures go to the main thread. The end of the inputs is noticed at the same pace. */
+const statsIntervalMs = 100;
+
+const port = parentPort as MessagePort;
+assert(port !== null, 'a slot thread runs as a worker');
+const deployment = workerData as SlotDeployment;
+
+function report(message: SlotReport): void {
+  port.postMessage(message);
+}
+
+interface Opened {
+  readonly slot: Slot;
+  close(): Promise<void>;
+}
+
+interface OpenStore {
+  readonly store: StateStore;
+  /** Closes the store and what is beneath it. */
+  close(): Promise<void>;
+}
+
+async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenStore> {
+  const common = { clock, random, telemetry };
+  if (deployment.backend === 'memory') {
+    const store = new MemoryStateStore(clock);
+    return { store, close: () => store.close() };
+  }
+  const dfs = await openDfs(deployment.dfs, { ...common, setting: 'state' });
+  const { id: jobId, generation, budget } = deployment;
+  const { files, holders, namespace, close } = openJobStorage({ dfs, jobId, generation, ...common });
+  const tables = Math.max(1, graph.operators.filter((node) => node.stateful).length);
+  const store = openLsmStore({
+    files,
+    holders,
+    namespace,
+    executor: inlineExecutor(files),
+    cacheBytes: budget.blockCacheBytes,
+    limits: { ...defaultLsmLimits, memtableBytes: memtableBytes(budget, tables, defaultLsmLimits.frozenMax) },
+    clock,
+    telemetry,
+  });
+  return {
+    store,
+    close: async () => {
+      await store.close();
+      await close();
+      await dfs.close();
+    },
+  };
+}
+
+async function build(transport: PortTransport): Promise<Opened> {
+  const { module, options, id, generation, subtask, parallelism, maxParallelism, restore } = deployment;
+  const telemetry = noTelemetry;
+  const loaded: unknown = await import(pathToFileURL(module).href);
+  const graph = buildGraph(loadJob(loaded, module), options);
+  const { store, close } = await openStore(graph, telemetry);
+  const slot = createSlot(graph, {
+    job: id,
+    generation,
+    subtask,
+    parallelism,
+    maxParallelism,
+    keyGroups: keyGroupRange(subtask, parallelism, maxParallelism),
+    settings: deployment.slot,
+    store,
+    transport,
+    clock,
+    random,
+    telemetry,
+    restore,
+  });
+  return { slot, close };
+}
+
+/** Requests that came while the slot was being built wait for it. */
+function serve(built: Promise<Opened>): void {
+  port.on('message', (request: SlotRequest) => {
+    built.then(
+      ({ slot }) => handle(slot, request),
+      () => undefined, // the failure is reported once, by `run`
+    );
+  });
+}
+
+function handle(slot: Slot, request: SlotRequest): void {
+  switch (request.kind) {
+    case 'checkpoint': {
+      const { id, checkpoint, parent } = request;
+      slot.checkpoint({ checkpoint, parent }).then(
+        (snapshot) => report({ kind: 'snapshot', id, snapshot }),
+        (error: unknown) => report({ kind: 'refused', id, error: errorToJson(error) }),
+      );
+      return;
+    }
+    case 'complete': {
+      const { id, checkpoint, last } = request;
+      slot.complete(checkpoint, last).then(
+        () => report({ kind: 'completed', id }),
+        (error: unknown) => report({ kind: 'refused', id, error: errorToJson(error) }),
+      );
+      return;
+    }
+    case 'abort':
+      return slot.abort(request.checkpoint);
+    case 'cancel':
+      // Its end is reported by `run`.
+      void slot.cancel(errorFromJson(request.error));
+  }
+}
+
+async function run(transport: PortTransport, built: Promise<Opened>): Promise<void> {
+  const opened = await built;
+  const { slot } = opened;
+  try {
+    await slot.open();
+    report({ kind: 'opened' });
+    const stats = setInterval(() => report({ kind: 'stats', stats: slot.stats() }), statsIntervalMs);
+    try {
+      await slot.run();
+    } finally {
+      clearInterval(stats);
+      report({ kind: 'stats', stats: slot.stats() });
+    }
+    transport.close();
+  } finally {
+    await opened.close();
+  }
+}
+
+async function main(): Promise<void> {
+  const transport = new PortTransport(new Map(deployment.ports));
+  const built = build(transport);
+  serve(built);
+  try {
+    await run(transport, built);
+    report({ kind: 'finished' });
+  } catch (error) {
+    report({ kind: 'failed', error: errorToJson(error) });
+    transport.close(error);
+  } finally {
+    port.close();
+  }
+}
+
+await main();
