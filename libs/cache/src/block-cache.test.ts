@@ -33,7 +33,7 @@ test('an item in use survives, one that is not goes first', () => {
   for (const slot of [0, 1, 2]) owner.load(cache, slot, 10);
   owner.load(cache, 0, 10);
   owner.load(cache, 3, 10);
-  expect([...owner.held.keys()].sort()).toEqual([0, 2, 3]);
+  expect([...owner.held.keys()].toSorted((a, b) => a - b)).toEqual([0, 2, 3]);
 });
 
 test('an item larger than the budget is refused and evicts nothing', () => {

@@ -2,6 +2,8 @@ export { BlockCache } from '@millrace/cache';
 export type { Answer, EntryPage, KeyList, ValueList, ValueRef } from './answers.ts';
 export type { BackgroundExecutor, FlushTask, MergeInput, MergeTask } from './background/executor.ts';
 export { inlineExecutor } from './background/inline-executor.ts';
+export { WorkerExecutor, type WorkerExecutorOptions } from './background/worker-executor.ts';
+export type { BackgroundFiles, FilesModule, OpenBackgroundFiles } from './background/worker-protocol.ts';
 export type { CompactionPolicy } from './compaction/picker.ts';
 export { defaultLsmLimits, type LsmLimits } from './limits.ts';
 export type { KeyRange } from './manifest/key-range.ts';

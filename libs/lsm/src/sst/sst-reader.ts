@@ -189,7 +189,7 @@ class BlockSlots implements BlockOwner {
   constructor(blocks: number) {
     this.visited = new Uint8Array(blocks);
     this.positions = new Int32Array(blocks).fill(-1);
-    this.blocks = new Array<Block | undefined>(blocks).fill(undefined);
+    this.blocks = Array.from({ length: blocks });
   }
 
   evict(slot: number): void {

@@ -42,11 +42,11 @@ export class WriteGate {
   /** Something was flushed or compacted. */
   progress(): void {
     if (this.#options.pressure() === 'stop') return;
-    for (const waiter of [...this.#waiters]) this.#leave(waiter);
+    for (const waiter of this.#waiters) this.#leave(waiter);
   }
 
   fail(error: MillraceError): void {
-    for (const waiter of [...this.#waiters]) {
+    for (const waiter of this.#waiters) {
       this.#waiters.delete(waiter);
       waiter.timer?.cancel();
       waiter.reject(error);
