@@ -64,6 +64,8 @@ export type {
   StateEntry,
   TimerQueue,
 } from './keyed/ports.ts';
+export { openKeyedState } from './keyed/slot-keyed-state.ts';
+export { microtaskBatcher } from './keyed/table-reader.ts';
 export { type Resident, WorkingSet, type WorkingSetOptions } from './keyed/working-set.ts';
 export { keyCodec, keyOf } from './keys/key-codec.ts';
 export {

@@ -66,6 +66,8 @@ export interface KeyedStateOptions<S extends StateShape> {
   readonly batcher?: BatcherFactory | undefined;
   /** Dirty entries at which they are written behind. Default 8192. */
   readonly dirtyEntriesMax?: number | undefined;
+  /** Timers held in memory for each key group and time domain; more wait in the table. Default 512. */
+  readonly timersHeldMax?: number | undefined;
 }
 
 /** The keyed state of one subtask of one operator (see `index.ts` for the order of calls). */

@@ -19,7 +19,7 @@ export type OpenStateStore = (clock: ManualClock) => Promise<StateStoreFixture>;
 export interface CaseContext {
   readonly store: StateStore;
   readonly clock: ManualClock;
-  another(): Promise<StateStore>;
+  readonly another: () => Promise<StateStore>;
 }
 
 /** A named check that throws when a store does not keep its promise. */

@@ -1,5 +1,5 @@
 import { ManualClock } from '@millrace/kernel/testing';
-import { describe, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { conformanceStartMs, type OpenStateStore, type StateStoreCase } from './conformance-port.ts';
 import { readingCases } from './reading-cases.ts';
 import { snapshotCases } from './snapshot-cases.ts';
@@ -22,6 +22,8 @@ export async function runStateStoreCase(one: StateStoreCase, open: OpenStateStor
 /** Registers the conformance suite of state stores with vitest. */
 export function stateStoreConformance(name: string, open: OpenStateStore): void {
   describe(`state store ${name}`, () => {
-    for (const one of stateStoreCases) test(one.name, () => runStateStoreCase(one, open));
+    test.each(stateStoreCases)('$name', async (one) => {
+      await expect(runStateStoreCase(one, open)).resolves.toBeUndefined();
+    });
   });
 }

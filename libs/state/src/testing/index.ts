@@ -2,3 +2,4 @@ export { runStateStoreCase, stateStoreCases, stateStoreConformance } from './con
 export type { CaseContext, OpenStateStore, StateStoreCase, StateStoreFixture } from './conformance-port.ts';
 export { forSeeds } from './property.ts';
 export { randomKey, randomString } from './random-values.ts';
+export { slowStore } from './slow-store.ts';

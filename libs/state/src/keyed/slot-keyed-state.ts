@@ -1,0 +1,227 @@
+import { assert, ByteWriter, containsKeyGroup, keyGroupOf, type MaybePromise, MillraceError } from '@millrace/kernel';
+import type { TraceContext } from '@millrace/telemetry';
+import type { Codec } from '../codec.ts';
+import type { StateShape } from '../handles/descriptors.ts';
+import type { StateFacade } from '../handles/handles.ts';
+import { keyCodec as canonicalKeys } from '../keys/key-codec.ts';
+import { eventTimerStateId, processingTimerStateId, writeSized } from '../keys/key-layout.ts';
+import type { KeyValue } from '../keys/key-value.ts';
+import { type PrimitiveKey, primitiveKey } from '../keys/primitive-key.ts';
+import type { SnapshotHandle, StateTable } from '../store.ts';
+import { StoredTimerQueue } from '../timers/stored-timer-queue.ts';
+import type { Catalog } from './catalog.ts';
+import { definitionsOf, mergeCatalog } from './catalog.ts';
+import { loadCatalog, saveCatalog } from './catalog-store.ts';
+import { Entry, type EntryOwner } from './entry.ts';
+import { type FacadeClass, facadeClass, type RunningState, runState } from './facade.ts';
+import type { AccessScope, KeyedState, KeyedStateOptions, StateEntry, TimerQueue } from './ports.ts';
+import type { CellContext } from './state-definition.ts';
+import { microtaskBatcher, TableReader } from './table-reader.ts';
+import { TableWriter } from './table-writer.ts';
+import type { WorkingSet } from './working-set.ts';
+
+const dirtyEntriesMaxDefault = 8192;
+
+/**
+ * Loads and checks the table's catalog and gives the runtime of its states. Throws `state-incompatible`, naming state
+ * and field, before anything is written.
+ */
+export async function openKeyedState<S extends StateShape>(options: KeyedStateOptions<S>): Promise<KeyedState<S>> {
+  const keyCodec = (options.keyCodec ?? canonicalKeys) as Codec<unknown>;
+  const stored = options.restored ? await loadCatalog(options.table) : undefined;
+  const catalog = mergeCatalog(stored, options.shape, keyCodec.format);
+  const state = new SlotKeyedState<S>(options, catalog, keyCodec);
+  if (JSON.stringify(stored) !== JSON.stringify(catalog)) state.saveCatalog(catalog);
+  if (options.restored) await Promise.all([state.eventTimers.nextMs(), state.processingTimers.nextMs()]);
+  return state;
+}
+
+/** The keyed state of one subtask, over its table and the slot's working set. */
+class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner {
+  readonly eventTimers: TimerQueue;
+  readonly processingTimers: TimerQueue;
+  readonly #table: StateTable;
+  readonly #workingSet: WorkingSet;
+  readonly #writer: TableWriter;
+  readonly #keyCodec: Codec<unknown>;
+  readonly #states: RunningState[] = [];
+  readonly #facade: FacadeClass<S>;
+  readonly #dirtyMax: number;
+  /** Entries without a namespace, and those of each namespace. */
+  readonly #plain = new Map<PrimitiveKey, Entry>();
+  readonly #spaces = new Map<PrimitiveKey, Map<PrimitiveKey, Entry>>();
+  readonly #scratch = new ByteWriter(256);
+  #dirty: Entry[] = [];
+  #dirtyCount = 0;
+  #closed = false;
+
+  constructor(options: KeyedStateOptions<S>, catalog: Catalog, keyCodec: Codec<unknown>) {
+    const { table, workingSet, clock, restored } = options;
+    this.#table = table;
+    this.#workingSet = workingSet;
+    this.#keyCodec = keyCodec;
+    this.#dirtyMax = options.dirtyEntriesMax ?? dirtyEntriesMaxDefault;
+    this.#writer = new TableWriter(table);
+    const context: CellContext = {
+      reader: new TableReader(table, options.batcher ?? microtaskBatcher),
+      writer: this.#writer,
+      workingSet,
+      clock,
+      scratch: new ByteWriter(512),
+      markDirty: (entry, bit, changes) => this.#markDirty(entry, bit, changes),
+    };
+    const byName = new Map<string, RunningState>();
+    for (const definition of definitionsOf(catalog, options.shape)) {
+      const state = runState(definition, context, table);
+      this.#states.push(state);
+      byName.set(definition.name, state);
+    }
+    this.#facade = facadeClass<S>(byName);
+    const find = (timer: { key: unknown; namespace: KeyValue | undefined }): Entry | undefined =>
+      this.#space(timer.namespace)?.get(primitiveKey(timer.key));
+    const common = { table, writer: this.#writer, keyCodec, restored, find, heldMax: options.timersHeldMax };
+    this.eventTimers = new StoredTimerQueue({ ...common, stateId: eventTimerStateId, note: 'eventTimerMs' });
+    this.processingTimers = new StoredTimerQueue({
+      ...common,
+      stateId: processingTimerStateId,
+      note: 'processingTimerMs',
+    });
+  }
+
+  saveCatalog(catalog: Catalog): void {
+    saveCatalog(catalog, this.#table, this.#writer);
+  }
+
+  room(): Promise<void> | undefined {
+    if (this.#workingSet.bytes > this.#workingSet.bytesMax) this.#workingSet.reclaim();
+    return this.#writer.pending;
+  }
+
+  enter(key: unknown, namespace?: KeyValue): StateEntry {
+    const space = namespace === undefined ? this.#plain : this.#spaceOf(namespace);
+    const primitive = primitiveKey(key);
+    let entry = space.get(primitive);
+    if (entry === undefined) entry = this.#create(key, namespace, primitive, space);
+    entry.pins++;
+    entry.referenced = true;
+    return entry;
+  }
+
+  leave(entry: StateEntry): void {
+    const own = entry as Entry;
+    assert(own.pins > 0, 'leave without enter');
+    own.pins--;
+    if (this.#workingSet.bytes > this.#workingSet.bytesMax) this.#workingSet.reclaim();
+  }
+
+  facade(entry: StateEntry, scope: AccessScope): StateFacade<S> {
+    return new this.#facade(entry as Entry, scope);
+  }
+
+  flush(): MaybePromise<void> {
+    this.#writeBehind();
+    return this.#writer.pending;
+  }
+
+  async snapshot(checkpoint: number, parent?: TraceContext): Promise<SnapshotHandle> {
+    const writing = this.flush();
+    const [handle] = await Promise.all([this.#table.snapshot(checkpoint, parent), writing]);
+    return handle;
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const space of [this.#plain, ...this.#spaces.values()]) {
+      for (const entry of space.values()) this.#workingSet.remove(entry);
+      space.clear();
+    }
+    await this.#table.close();
+  }
+
+  evict(entry: Entry): void {
+    if (entry.dirty !== 0) this.#writeBehind();
+    entry.space.delete(entry.primitive);
+    if (entry.space.size === 0 && entry.namespace !== undefined) this.#spaces.delete(primitiveKey(entry.namespace));
+  }
+
+  #space(namespace: KeyValue | undefined): Map<PrimitiveKey, Entry> | undefined {
+    return namespace === undefined ? this.#plain : this.#spaces.get(primitiveKey(namespace));
+  }
+
+  #spaceOf(namespace: KeyValue): Map<PrimitiveKey, Entry> {
+    const primitive = primitiveKey(namespace);
+    let space = this.#spaces.get(primitive);
+    if (space === undefined) {
+      space = new Map();
+      this.#spaces.set(primitive, space);
+    }
+    return space;
+  }
+
+  #create(
+    key: unknown,
+    namespace: KeyValue | undefined,
+    primitive: PrimitiveKey,
+    space: Map<PrimitiveKey, Entry>,
+  ): Entry {
+    assert(!this.#closed, 'the keyed state is closed');
+    const scratch = this.#scratch;
+    scratch.reset();
+    this.#keyCodec.encode(key, scratch);
+    const keyBytes = scratch.copy();
+    const { maxParallelism, keyGroups } = this.#table.spec;
+    const keyGroup = keyGroupOf(keyBytes, 0, keyBytes.length, maxParallelism);
+    assert(
+      containsKeyGroup(keyGroups, keyGroup),
+      `key group ${keyGroup} reached the subtask of ${keyGroups.start} to ${keyGroups.end}`,
+    );
+    scratch.reset();
+    if (namespace !== undefined) canonicalKeys.encode(namespace, scratch);
+    const namespaceBytes = scratch.copy();
+    scratch.reset();
+    writeSized(scratch, keyBytes);
+    writeSized(scratch, namespaceBytes);
+    const place = { key, namespace, keyGroup, suffix: scratch.copy(), primitive, space };
+    const entry = new Entry(this, place, this.#states.length);
+    space.set(primitive, entry);
+    this.#workingSet.add(entry);
+    return entry;
+  }
+
+  #markDirty(entry: Entry, bit: number, changes: number): void {
+    if (entry.dirty === 0) this.#dirty.push(entry);
+    entry.dirty |= bit;
+    this.#dirtyCount += changes;
+    if (this.#dirtyCount >= this.#dirtyMax) this.#writeBehind();
+  }
+
+  /** Writes every change to the table, where reads see it from then on. */
+  #writeBehind(): void {
+    const dirty = this.#dirty;
+    this.#dirty = [];
+    this.#dirtyCount = 0;
+    for (const entry of dirty) this.#save(entry);
+    this.#writer.send();
+  }
+
+  #save(entry: Entry): void {
+    let bits = entry.dirty;
+    entry.dirty = 0;
+    for (let i = 0; bits !== 0; i++, bits >>>= 1) {
+      if ((bits & 1) === 0) continue;
+      const state = this.#states[i] as RunningState;
+      try {
+        state.cell.save(entry);
+      } catch (error) {
+        const cause = MillraceError.from(error, 'state-bad-value');
+        const message = `state ${state.name}, key ${primitiveText(entry)}: ${cause.message}`;
+        throw new MillraceError(cause.code, message, { details: { ...cause.details, state: state.name }, cause });
+      }
+    }
+  }
+}
+
+function primitiveText(entry: Entry): string {
+  return String(entry.primitive).slice(0, 80);
+}

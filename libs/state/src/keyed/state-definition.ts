@@ -1,0 +1,42 @@
+import type { ByteWriter, Clock } from '@millrace/kernel';
+import type { StateDescriptor } from '../handles/descriptors.ts';
+import type { Ttl } from '../handles/ttl.ts';
+import { writePrefix } from '../keys/key-layout.ts';
+import type { Entry } from './entry.ts';
+import type { StoredValue } from './stored-value.ts';
+import type { TableReader } from './table-reader.ts';
+import type { TableWriter } from './table-writer.ts';
+import type { WorkingSet } from './working-set.ts';
+
+/** What the cells of one keyed state share. */
+export interface CellContext {
+  readonly reader: TableReader;
+  readonly writer: TableWriter;
+  readonly workingSet: WorkingSet;
+  readonly clock: Clock;
+  /** For building stored keys; its content lives until the next use. */
+  readonly scratch: ByteWriter;
+  /** Notes a change; `changes` counts what was clean before. */
+  markDirty(entry: Entry, bit: number, changes: number): void;
+}
+
+/** A declared state with its place in this table. */
+export interface StateDefinition {
+  readonly name: string;
+  readonly index: number;
+  /** Id in stored keys, from the catalog. */
+  readonly id: number;
+  readonly descriptor: StateDescriptor;
+  readonly stored: StoredValue<unknown>;
+}
+
+/** Writes key group · state id · key · namespace, all but the map key. */
+export function writeEntryKey(writer: ByteWriter, entry: Entry, stateId: number): void {
+  writePrefix(writer, entry.keyGroup, stateId);
+  writer.raw(entry.suffix);
+}
+
+/** When a value written or read now ends; 0 means never. */
+export function expiryOf(ttl: Ttl | undefined, clock: Clock): number {
+  return ttl === undefined ? 0 : clock.nowMs() + ttl.durationMs;
+}

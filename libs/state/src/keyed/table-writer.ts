@@ -1,0 +1,50 @@
+import { isPending } from '@millrace/kernel';
+import type { StateTable } from '../store.ts';
+import { WriteBatch } from '../write-batch.ts';
+
+const entriesMax = 800;
+const bytesMax = 1 << 20;
+
+/**
+ * The one writer of a table. Puts and deletes gather in a batch that leaves when it is full and when asked; the order of
+ * the table's calls is the order of the writes. A failed write stays: every later wait rejects with it.
+ */
+export class TableWriter {
+  readonly batch = new WriteBatch();
+  readonly #table: StateTable;
+  #pending: Promise<void> | undefined;
+
+  constructor(table: StateTable) {
+    this.#table = table;
+  }
+
+  /** Writes that the table has not taken yet; await it before making more. */
+  get pending(): Promise<void> | undefined {
+    return this.#pending;
+  }
+
+  /** Call after each entry of the batch. */
+  added(): void {
+    if (this.batch.count >= entriesMax || this.batch.arena.position >= bytesMax) this.send();
+  }
+
+  /** Hands what has gathered to the table; from then on the table's reads see it. */
+  send(): void {
+    if (this.batch.count === 0) return;
+    const writing = this.#table.write(this.batch);
+    this.batch.reset();
+    if (!isPending(writing)) return;
+    const both = this.#pending === undefined ? writing : together(this.#pending, writing);
+    this.#pending = both;
+    both.then(
+      () => {
+        if (this.#pending === both) this.#pending = undefined;
+      },
+      () => undefined,
+    );
+  }
+}
+
+async function together(first: Promise<void>, second: Promise<void>): Promise<void> {
+  await Promise.all([first, second]);
+}
