@@ -1,7 +1,7 @@
 import { type Codec, type ValueHandle, value } from '@millrace/state';
 import type { AggregateSpec } from '../api/aggregate.ts';
 import type { KeyedLogic, LogicContext } from '../api/process.ts';
-import { then } from './then.ts';
+import { goOn } from './go-on.ts';
 
 /** A running aggregate in one value state. */
 export function aggregateLogic<K, T, A, U>(spec: AggregateSpec<K, T, A, U>): KeyedLogic {
@@ -9,7 +9,7 @@ export function aggregateLogic<K, T, A, U>(spec: AggregateSpec<K, T, A, U>): Key
     shape: { accumulator: value(spec.accumulator) },
     onRecord: (record, _input, ctx) => {
       const handle = accumulatorOf<A>(ctx);
-      return then(handle.get(), (old) => {
+      return goOn(handle.get(), (old) => {
         const next = spec.add(old ?? spec.create(), record as T);
         handle.set(next);
         ctx.emit(spec.result(next, ctx.key as K));
@@ -24,7 +24,7 @@ export function reduceLogic<T>(combine: (a: T, b: T) => T, codec: Codec<T>): Key
     shape: { accumulator: value(codec) },
     onRecord: (record, _input, ctx) => {
       const handle = accumulatorOf<T>(ctx);
-      return then(handle.get(), (old) => {
+      return goOn(handle.get(), (old) => {
         const next = old === undefined ? (record as T) : combine(old, record as T);
         handle.set(next);
         ctx.emit(next);

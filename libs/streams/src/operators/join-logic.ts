@@ -3,7 +3,7 @@ import { type MapHandle, map, string } from '@millrace/state';
 import type { JoinSide, JoinSpec } from '../api/aggregate.ts';
 import { durationMs } from '../api/duration.ts';
 import type { KeyedLogic } from '../api/process.ts';
-import { then } from './then.ts';
+import { goOn } from './go-on.ts';
 
 const only = '';
 
@@ -31,7 +31,7 @@ export function joinLogic<K, L, R, U>(spec: JoinSpec<K, L, R, U>): KeyedLogic {
       };
       maps[input]?.set((idOf[input] as (record: unknown) => string)(record), record);
       if (sides[1 - input]?.id === undefined) {
-        return then(other.get(only), (partner) => {
+        return goOn(other.get(only), (partner) => {
           if (partner !== undefined) meet(partner);
         });
       }

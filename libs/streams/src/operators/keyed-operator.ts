@@ -1,4 +1,4 @@
-import { AsyncExecutionController, type Epoch, RequestBatcher } from '@millrace/aec';
+import { AsyncExecutionController, type Epoch, RequestBatcher, type RequestBatcherOptions } from '@millrace/aec';
 import { assert, isPending, MillraceError } from '@millrace/kernel';
 import {
   type Codec,
@@ -69,10 +69,7 @@ export class KeyedOperator implements Operator {
       keyCodec: this.#keyCodec,
       workingSet: workingSetOf(slot),
       clock: slot.clock,
-      batcher: (execute) => {
-        const requests = new RequestBatcher({ execute });
-        return { submit: (request) => requests.request(request) };
-      },
+      batcher: batched,
     });
     this.#context = context;
     this.#controller = new AsyncExecutionController({
@@ -244,4 +241,12 @@ export class KeyedOperator implements Operator {
     const call = new KeyedCall(this, timer.key, timer.namespace, timer.timeMs, this.#watermarkMs, undefined, -1);
     this.#aec.derive(primitiveKey(timer.key), call, epoch);
   }
+}
+
+/** The controller's batcher as the state's: what the records of one tick ask for leaves together. */
+function batched<Req, Res>(
+  execute: RequestBatcherOptions<Req, Res>['execute'],
+): { submit(request: Req): Promise<Res> } {
+  const requests = new RequestBatcher<Req, Res>({ execute });
+  return { submit: (request) => requests.request(request) };
 }

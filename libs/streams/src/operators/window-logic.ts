@@ -5,7 +5,7 @@ import { durationMs } from '../api/duration.ts';
 import type { KeyedLogic, LogicContext } from '../api/process.ts';
 import { type TumblingWindows, windowStart } from '../api/windows.ts';
 import { accumulatorOf } from './aggregate-logic.ts';
-import { then } from './then.ts';
+import { goOn } from './go-on.ts';
 
 /**
  * Tumbling windows of event time: one accumulator per (key, window start) and two timers. A window [start, end) is over
@@ -33,7 +33,7 @@ export function windowLogic<K, T, A, U>(
     isLate: (timestampMs, watermarkMs) => lastMs(windowStart(windows, timestampMs)) + latenessMs <= watermarkMs,
     onRecord: (record, _input, ctx) => {
       const handle = accumulatorOf<A>(ctx);
-      return then(handle.get(), (old) => {
+      return goOn(handle.get(), (old) => {
         const startMs = ctx.namespace as number;
         const next = spec.add(old ?? spec.create(), record as T);
         handle.set(next);
@@ -49,7 +49,7 @@ export function windowLogic<K, T, A, U>(
       const handle = accumulatorOf<A>(ctx);
       const startMs = ctx.namespace as number;
       if (timeMs !== lastMs(startMs)) return handle.clear();
-      return then(handle.get(), (accumulator) => {
+      return goOn(handle.get(), (accumulator) => {
         if (accumulator !== undefined) emit(accumulator, startMs, ctx);
         if (latenessMs === 0) handle.clear();
       });

@@ -103,7 +103,7 @@ async function readColumn(
   group: RowGroup,
   name: string,
 ): Promise<unknown[]> {
-  const values: unknown[] = new Array(group.rows);
+  const values: unknown[] = Array.from({ length: group.rows });
   const { firstRow, rows } = group;
   try {
     await parquetRead({

@@ -1,1 +1,2 @@
+export { MemoryOutputFiles } from './memory-output-files.ts';
 export { type TestCheckpoint, TestRun, type TestRunOptions } from './test-run.ts';
