@@ -4,6 +4,7 @@ import { noTelemetry } from '@millrace/telemetry';
 import { failPointsFrom } from './activities/fail-points.ts';
 import { startControlPlane } from './control-plane.ts';
 import { controlSettings } from './settings.ts';
+import { installTemporalRuntime } from './worker/runtime.ts';
 import { bundleWorkflows } from './worker/workflow-bundle.ts';
 
 /** Composition root of a control-plane process; settings come from the environment (settings.ts). */
@@ -15,6 +16,7 @@ async function main(): Promise<void> {
   };
   const failPoint = failPointsFrom(settings.failPoint, crash);
   const shared = { clock: systemClock, random: systemRandom, telemetry: noTelemetry };
+  installTemporalRuntime(shared.telemetry.log);
   const [dfs, workflowBundle] = await Promise.all([
     openDfs(settings.state, { ...shared, setting: 'MILLRACE_STATE' }),
     bundleWorkflows(shared.telemetry.log),

@@ -1,6 +1,7 @@
 import type { RoundInput, RoundResult } from '@millrace/proto/control';
-import { ApplicationFailure, CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import type { RoundStep } from '../activities/contract.ts';
+import { endWith } from './failures.ts';
 import { control, longControl } from './proxies.ts';
 import { distinctRunners } from './runners.ts';
 
@@ -51,11 +52,7 @@ export async function checkpointRound(input: RoundInput): Promise<RoundResult> {
   } catch (error) {
     if (!isCancellation(error)) throw error;
     if (whole.consideredCancelled) throw new CancelledFailure('The attempt ended during the round');
-    throw ApplicationFailure.create({
-      message: `The round took longer than ${input.timeoutMs} ms`,
-      type: 'timeout',
-      nonRetryable: true,
-      details: [{ kind: 'retry' }],
-    });
+    const message = `The round took longer than ${input.timeoutMs} ms`;
+    throw endWith({ code: 'timeout', kind: 'retry', message, details: {} });
   }
 }

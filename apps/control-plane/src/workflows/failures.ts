@@ -1,4 +1,4 @@
-import { ApplicationFailure, TimeoutFailure } from '@temporalio/workflow';
+import { ActivityFailure, ApplicationFailure, TimeoutFailure } from '@temporalio/workflow';
 
 /** What a workflow may branch on: the code, its kind, and whether repeating can help. */
 export interface Cause {
@@ -8,30 +8,23 @@ export interface Cause {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** The innermost failure of a chain of workflow and activity failures, in words. */
+/** The failure that started a chain of workflow and activity failures, in words. */
 export function causeOf(error: unknown): Cause {
   let inner = error;
-  for (let depth = 0; depth < 20 && inner instanceof Error && inner.cause instanceof Error; depth++)
+  for (let depth = 0; depth < 20; depth++) {
+    if (inner instanceof ApplicationFailure) {
+      const json = inner.details?.[0] as Cause | undefined;
+      if (json?.code !== undefined) return { ...json, message: inner.message, details: json.details ?? {} };
+    }
+    if (!(inner instanceof Error && inner.cause instanceof Error)) break;
     inner = inner.cause;
-  if (inner instanceof ApplicationFailure) {
-    const json = (inner.details?.[0] ?? {}) as { kind?: string; details?: Record<string, unknown> };
-    return {
-      code: inner.type ?? 'unexpected',
-      kind: json.kind ?? 'bug',
-      message: inner.message,
-      details: json.details ?? {},
-    };
   }
   if (inner instanceof TimeoutFailure) {
-    const step = error instanceof Error && 'activityType' in error ? ` (${String(error.activityType)})` : '';
-    return { code: 'timeout', kind: 'retry', message: `No answer in time: ${inner.timeoutType}${step}`, details: {} };
+    const step = error instanceof ActivityFailure ? ` from ${error.activityType}` : '';
+    return { code: 'timeout', kind: 'retry', message: `No answer in time${step} (${inner.timeoutType})`, details: {} };
   }
-  return {
-    code: 'unexpected',
-    kind: 'bug',
-    message: inner instanceof Error ? inner.message : String(inner),
-    details: {},
-  };
+  const message = inner instanceof Error ? inner.message : String(inner);
+  return { code: 'unexpected', kind: 'bug', message, details: {} };
 }
 
 /** A failure that ends this workflow with the same code, kind and words. */

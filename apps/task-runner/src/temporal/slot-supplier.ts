@@ -6,11 +6,7 @@ export function claimTuner(pool: SlotPool): WorkerTuner {
   const activityTaskSlotSupplier: CustomSlotSupplier<ActivitySlotInfo> = {
     type: 'custom',
     async reserveSlot(_context, signal) {
-      try {
-        await pool.reserve(signal);
-      } catch {
-        throw new DOMException('no longer wanted', 'AbortError');
-      }
+      await pool.reserve(signal);
       return {};
     },
     tryReserveSlot: () => (pool.tryReserve() ? {} : null),

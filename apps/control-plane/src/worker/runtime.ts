@@ -1,0 +1,16 @@
+import type { Logger } from '@millrace/telemetry';
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+
+/**
+ * Sets Temporal's process-wide runtime up: its log goes to ours, and signals to the process are left to the composition
+ * root. Once per process, before anything connects.
+ */
+export function installTemporalRuntime(log: Logger): void {
+  const logger = new DefaultLogger('INFO', ({ level, message, meta }) => {
+    const fields = { ...meta };
+    if (level === 'ERROR') log.error(message, fields);
+    else if (level === 'WARN') log.warn(message, fields);
+    else log.debug(message, fields);
+  });
+  Runtime.install({ logger, shutdownSignals: [] });
+}

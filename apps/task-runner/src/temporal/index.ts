@@ -1,0 +1,3 @@
+export type { AttemptHandle, AttemptHost } from './attempt-host.ts';
+export { RunnerWorker, type RunnerWorkerOptions } from './runner-worker.ts';
+export { installTemporalRuntime } from './runtime.ts';
