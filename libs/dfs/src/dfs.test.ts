@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock, systemRandom } from '@millrace/kernel';
 import { noTelemetry } from '@millrace/telemetry';
+import type { Dfs } from './dfs.ts';
 import { LocalDfs } from './local/local-dfs.ts';
 import { MemoryDfs } from './memory-dfs.ts';
 import { openDfs } from './open-dfs.ts';
@@ -10,9 +11,16 @@ import { dfsConformance } from './testing/conformance.ts';
 
 const options = { clock: systemClock, random: systemRandom, telemetry: noTelemetry };
 
-async function inDirectory<T>(open: (directory: string) => Promise<T>): Promise<{ dfs: T; cleanup(): Promise<void> }> {
+async function inDirectory<T extends Dfs>(
+  open: (directory: string) => Promise<T>,
+): Promise<{ dfs: T; cleanup(): Promise<void> }> {
   const directory = await fs.mkdtemp(join(tmpdir(), 'millrace-dfs-'));
-  return { dfs: await open(directory), cleanup: () => fs.rm(directory, { recursive: true }) };
+  const dfs = await open(directory);
+  const cleanup = async (): Promise<void> => {
+    await dfs.close();
+    await fs.rm(directory, { recursive: true });
+  };
+  return { dfs, cleanup };
 }
 
 dfsConformance('LocalDfs', () => inDirectory((directory) => LocalDfs.open(directory, { ...options, fsync: false })));

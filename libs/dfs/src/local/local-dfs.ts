@@ -6,6 +6,7 @@ import type { Dfs, DfsEntry, DfsWriter } from '../dfs.ts';
 import { checkPath, checkPrefix } from '../path.ts';
 import { checkRange, notFound } from '../ranges.ts';
 import { errnoOf, localError } from './local-errors.ts';
+import { LocalHandles } from './local-handles.ts';
 import { isAbsence, listLocal, statFile } from './local-list.ts';
 import { LocalWriter, writeFully } from './local-writer.ts';
 
@@ -14,6 +15,8 @@ export interface LocalDfsOptions {
   readonly random: Random;
   /** Force bytes and names to the disk before a write is confirmed: survives power loss. Default true. */
   readonly fsync?: boolean;
+  /** Files kept open for reading. Default 64. */
+  readonly handlesMax?: number;
 }
 
 /** Unpublished bytes live here, on the file system of the root, so that rename and link are atomic. */
@@ -36,12 +39,14 @@ export class LocalDfs implements Dfs {
   readonly #root: string;
   readonly #random: Random;
   readonly #fsync: boolean;
+  readonly #handles: LocalHandles;
 
   private constructor(root: string, options: LocalDfsOptions) {
     this.uri = pathToFileURL(root).href;
     this.#root = root;
     this.#random = options.random;
     this.#fsync = options.fsync ?? true;
+    this.#handles = new LocalHandles(options.handlesMax ?? 64);
   }
 
   /** Makes the directory when it is missing and clears what crashed writers left a day ago or longer. */
@@ -86,25 +91,9 @@ export class LocalDfs implements Dfs {
   async read(path: string, offset: number, length: number): Promise<Uint8Array> {
     checkRange(path, offset, length);
     const target = this.#resolve(path);
-    return this.#guard('read', target, async () => {
-      const handle = await fs.open(target, 'r').catch((error: unknown) => {
-        throw isAbsence(error) ? notFound(this.uri, path) : error;
-      });
-      try {
-        const stats = await handle.stat();
-        if (!stats.isFile()) throw notFound(this.uri, path);
-        const bytes = new Uint8Array(Math.max(0, Math.min(length, stats.size - offset)));
-        let done = 0;
-        while (done < bytes.length) {
-          const { bytesRead } = await handle.read(bytes, done, bytes.length - done, offset + done);
-          if (bytesRead === 0) break;
-          done += bytesRead;
-        }
-        return done === bytes.length ? bytes : bytes.subarray(0, done);
-      } finally {
-        await handle.close();
-      }
-    });
+    const bytes = await this.#guard('read', target, () => this.#handles.read(target, offset, length));
+    if (bytes === undefined) throw notFound(this.uri, path);
+    return bytes;
   }
 
   async readAll(path: string): Promise<Uint8Array | undefined> {
@@ -135,6 +124,7 @@ export class LocalDfs implements Dfs {
 
   async remove(path: string): Promise<void> {
     const target = this.#resolve(path);
+    this.#handles.forget(target);
     try {
       await fs.unlink(target);
     } catch (error) {
@@ -157,6 +147,7 @@ export class LocalDfs implements Dfs {
   }
 
   close(): Promise<void> {
+    this.#handles.close();
     return Promise.resolve();
   }
 

@@ -61,7 +61,7 @@ export function judgeRound(entry: DfsEntry, live: ReadonlySet<string>, context: 
 export type RoundContext = Omit<JudgeContext, 'held' | 'outlived'>;
 
 /** True when the round can no longer be registered: rounds are registered in order, by the newest generation only. */
-export function isOver(round: RoundObject, { liveGeneration, settledCheckpoint }: Standing): boolean {
+function isOver(round: RoundObject, { liveGeneration, settledCheckpoint }: Standing): boolean {
   if (round.generation !== liveGeneration) return round.generation < liveGeneration;
   return settledCheckpoint !== null && round.checkpoint < settledCheckpoint;
 }

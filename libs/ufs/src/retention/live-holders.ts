@@ -7,7 +7,8 @@ import type { JobNamespace } from '../namespace.ts';
 export interface HolderSource {
   readonly dfs: Dfs;
   readonly namespace: JobNamespace;
-  readonly holders: Holders;
+  /** {@link Holders}, or a cache in front of it: holders never change. */
+  readonly holders: Pick<Holders, 'read' | 'find'>;
 }
 
 /** Holders read together. */

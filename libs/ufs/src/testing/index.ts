@@ -1,0 +1,2 @@
+export { seeds, seedsTimeoutMs, withSeed } from './seeds.ts';
+export { type Unreliability, unreliable } from './simulated-process.ts';
