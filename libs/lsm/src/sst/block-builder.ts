@@ -4,10 +4,14 @@ import { readU16 } from './frame.ts';
 
 /** Collects the entries of one block (FORMAT.md) and keeps its buffers for the next. */
 export class BlockBuilder {
-  #buffer = Buffer.allocUnsafe(64 * 1024);
+  #buffer: Buffer;
   #end = 0;
-  #offsets = new Uint32Array(1024);
+  #offsets = new Uint32Array(64);
   #count = 0;
+
+  constructor(blockBytes: number) {
+    this.#buffer = Buffer.allocUnsafeSlow(blockBytes * 2);
+  }
 
   get count(): number {
     return this.#count;

@@ -14,19 +14,22 @@ import type { TableInfo, TableOptions } from './table-info.ts';
 
 /** Bytes handed to the file at once. */
 const chunkBytes = 512 * 1024;
+/** Chunks of small tables start small. */
+const firstChunkBytes = 16 * 1024;
+const noBytes = Buffer.alloc(0);
 const fileBytesLimit = 0xffff_ffff;
 
 export class SstWriter {
   readonly #file: FileWriter;
   readonly #options: TableOptions;
-  readonly #block = new BlockBuilder();
+  readonly #block: BlockBuilder;
   readonly #index = new SstIndexBuilder();
   readonly #encoder: FrameEncoder;
-  #chunk = Buffer.allocUnsafeSlow(chunkBytes);
+  #chunk = noBytes;
   #chunkEnd = 0;
   /** Bytes of the file that precede the chunk. */
   #written = 0;
-  #hashes = new Int32Array(4096);
+  #hashes = new Int32Array(256);
   #entries = 0;
   #tombstones = 0;
   #expiring = 0;
@@ -38,6 +41,7 @@ export class SstWriter {
   constructor(file: FileWriter, options: TableOptions) {
     this.#file = file;
     this.#options = options;
+    this.#block = new BlockBuilder(options.blockBytes);
     this.#encoder = new FrameEncoder(options.compress);
   }
 
@@ -130,14 +134,27 @@ export class SstWriter {
   #frame(stored: Buffer, codec: number): MaybePromise<void> {
     const bytes = stored.length + frameTrailerBytes;
     assert(this.#position + bytes <= fileBytesLimit, 'a table beyond 4 GiB');
-    if (this.#chunkEnd + bytes <= this.#chunk.length) {
+    if (this.#hasRoom(bytes)) {
       this.#appendFrame(stored, codec);
       return undefined;
     }
     return this.#flushChunk().then(() => {
-      if (bytes > this.#chunk.length) this.#chunk = Buffer.allocUnsafeSlow(bytes);
+      if (!this.#hasRoom(bytes)) this.#chunk = Buffer.allocUnsafeSlow(bytes);
       this.#appendFrame(stored, codec);
     });
+  }
+
+  /** Grows the chunk up to its size if need be; false when its bytes have to go first. */
+  #hasRoom(bytes: number): boolean {
+    const needed = this.#chunkEnd + bytes;
+    if (needed <= this.#chunk.length) return true;
+    if (needed > chunkBytes) return false;
+    const grown = Buffer.allocUnsafeSlow(
+      Math.min(chunkBytes, Math.max(firstChunkBytes, this.#chunk.length * 4, needed)),
+    );
+    this.#chunk.copy(grown, 0, 0, this.#chunkEnd);
+    this.#chunk = grown;
+    return true;
   }
 
   #appendFrame(stored: Buffer, codec: number): void {
@@ -147,7 +164,10 @@ export class SstWriter {
   }
 
   async #append(bytes: Buffer): Promise<void> {
-    if (this.#chunkEnd + bytes.length > this.#chunk.length) await this.#flushChunk();
+    if (!this.#hasRoom(bytes.length)) {
+      await this.#flushChunk();
+      this.#hasRoom(bytes.length);
+    }
     bytes.copy(this.#chunk, this.#chunkEnd);
     this.#chunkEnd += bytes.length;
   }
@@ -158,7 +178,7 @@ export class SstWriter {
     const chunk = this.#chunk.subarray(0, this.#chunkEnd);
     this.#written += this.#chunkEnd;
     this.#chunkEnd = 0;
-    this.#chunk = Buffer.allocUnsafeSlow(chunkBytes);
+    this.#chunk = noBytes;
     await this.#file.append(chunk);
   }
 

@@ -1,5 +1,4 @@
-import type { Clock } from '@millrace/kernel';
-import { MillraceError } from '@millrace/kernel';
+import { type Clock, MillraceError } from '@millrace/kernel';
 import type { Span, Tracer } from '@millrace/telemetry';
 import type { BackgroundExecutor } from '../background/executor.ts';
 import { type Compaction, type CompactionPolicy, pickCompaction } from '../compaction/picker.ts';
@@ -27,7 +26,9 @@ export interface CompactionStats {
 /** One compaction of a table at a time, as long as the picker finds one. */
 export class Compactor {
   readonly #options: CompactorOptions;
-  #running: Promise<void> | undefined;
+  /** The last run, over or not. */
+  #running: Promise<void> = Promise.resolve();
+  #isBusy = false;
   #closed = false;
   #merges = 0;
   #bytesRead = 0;
@@ -43,14 +44,11 @@ export class Compactor {
 
   /** Looks whether there is something to do; a failure ends the run until the next look. */
   look(): void {
-    if (this.#closed || this.#running !== undefined) return;
+    if (this.#closed || this.#isBusy) return;
     const first = this.#pick();
     if (first === undefined) return;
-    this.#running = this.#run(first)
-      .catch((error: unknown) => this.#options.onFailure(MillraceError.from(error)))
-      .finally(() => {
-        this.#running = undefined;
-      });
+    this.#isBusy = true;
+    this.#running = this.#run(first);
   }
 
   /** Resolves when nothing is left to do or a failure has ended the run. */
@@ -64,11 +62,18 @@ export class Compactor {
     await this.#running;
   }
 
+  /** Whoever is told of the end may look again at once, so it is over by then. */
   async #run(first: Compaction): Promise<void> {
-    for (let next: Compaction | undefined = first; next !== undefined; next = this.#pick()) {
-      const made = next.kind === 'merge' ? await this.#merge(next) : [];
-      this.#install(next, made);
-      this.#options.onProgress();
+    try {
+      for (let next: Compaction | undefined = first; next !== undefined; next = this.#pick()) {
+        const made = next.kind === 'merge' ? await this.#merge(next) : [];
+        this.#install(next, made);
+        this.#options.onProgress();
+      }
+      this.#isBusy = false;
+    } catch (error) {
+      this.#isBusy = false;
+      this.#options.onFailure(MillraceError.from(error));
     }
   }
 

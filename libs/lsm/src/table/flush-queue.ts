@@ -33,7 +33,9 @@ interface FrozenMemtable {
 export class FlushQueue {
   readonly #options: FlushQueueOptions;
   readonly #queue: FrozenMemtable[] = [];
+  /** For `close`, and how many of them count against the limit. */
   readonly #building = new Set<Promise<void>>();
+  #running = 0;
   #closed = false;
 
   constructor(options: FlushQueueOptions) {
@@ -49,13 +51,11 @@ export class FlushQueue {
   pump(parent?: TraceContext): void {
     if (this.#closed) return;
     for (const frozen of this.#queue) {
-      if (this.#building.size >= this.#options.buildsMax) return;
+      if (this.#running >= this.#options.buildsMax) return;
       if (frozen.state !== 'idle') continue;
       frozen.state = 'building';
-      const building = this.#build(frozen, parent).finally(() => {
-        this.#building.delete(building);
-        if (frozen.state === 'built') this.pump();
-      });
+      this.#running++;
+      const building = this.#build(frozen, parent).finally(() => this.#building.delete(building));
       this.#building.add(building);
     }
   }
@@ -79,12 +79,16 @@ export class FlushQueue {
     await Promise.all(this.#building);
   }
 
+  /** Whoever is rejected may come back at once, so the books are in order before anybody hears of the end. */
   async #build(frozen: FrozenMemtable, parent: TraceContext | undefined): Promise<void> {
     try {
       frozen.tables = await this.#options.build(frozen.memtable, parent);
       frozen.state = 'built';
+      this.#running--;
       this.#install();
+      this.pump();
     } catch (error) {
+      if (frozen.state === 'building') this.#running--;
       frozen.state = 'idle';
       const failure = MillraceError.from(error);
       this.#reject(failure);
