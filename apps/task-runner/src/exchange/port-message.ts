@@ -24,7 +24,7 @@ export function post(port: MessagePort, message: PortMessage): void {
  */
 export function postFrame(port: MessagePort, edge: number, frame: Uint8Array<ArrayBuffer>): void {
   const whole = frame.byteLength * 2 >= frame.buffer.byteLength;
-  const owned = whole ? frame : frame.slice();
+  const owned = whole ? frame : new Uint8Array(frame); // a copy, which Buffer.slice would not be
   const message: PortMessage = { kind: 'frame', edge, frame: owned };
   if (owned.byteLength === 0) port.postMessage(message);
   else port.postMessage(message, [owned.buffer]);
