@@ -56,7 +56,7 @@ async function popAll(queue: TimerQueue, upToMs: number, random: SeededRandom): 
   for (;;) {
     const due = await queue.popDue(upToMs, 1 + random.below(7));
     if (due.length === 0) return fired;
-    for (const timer of due) fired.push(`${timer.timeMs}|${String(timer.key)}|${String(timer.namespace)}`);
+    for (const timer of due) fired.push(`${timer.timeMs}|${timer.key as string}|${JSON.stringify(timer.namespace)}`);
   }
 }
 
@@ -80,7 +80,7 @@ describe('timers', () => {
             const key = `key ${random.below(12)}`;
             const window = random.below(2) === 0 ? undefined : 60_000 * random.below(2);
             const timeMs = random.below(60) - 20;
-            const name = `${timeMs}|${key}|${String(window)}`;
+            const name = `${timeMs}|${key}|${JSON.stringify(window)}`;
             const group = groupOf(key);
             const state = states.find((_, i) => {
               const range = keyGroupRange(i, parallelism, maxParallelism);
@@ -96,7 +96,7 @@ describe('timers', () => {
             }
             state.leave(entry);
           }
-          const next = await Promise.all(states.map((state) => state[domain].nextMs()));
+          const next = await Promise.all(states.map(async (state) => state[domain].nextMs()));
           expect(Math.min(...next)).toBe(Math.min(Number.POSITIVE_INFINITY, ...[...timers].map(timeOf)));
           if (random.below(2) === 0) continue;
           const upToMs = random.below(60) - 20;
