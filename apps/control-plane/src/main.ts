@@ -1,10 +1,11 @@
 import { openDfs } from '@millrace/dfs';
 import { errorToJson, systemClock, systemRandom } from '@millrace/kernel';
-import { noTelemetry } from '@millrace/telemetry';
+import { activeTraceContext, renderPrometheus, startTelemetry } from '@millrace/telemetry';
 import { failPointsFrom } from './activities/fail-points.ts';
 import { startControlPlane } from './control-plane.ts';
 import { controlSettings } from './settings.ts';
 import { installTemporalRuntime } from './worker/runtime.ts';
+import { workerTracing, workflowInterceptorModules } from './worker/tracing.ts';
 import { bundleWorkflows } from './worker/workflow-bundle.ts';
 
 /** Composition root of a control-plane process; settings come from the environment (settings.ts). */
@@ -15,11 +16,13 @@ async function main(): Promise<void> {
     throw new Error('not reached');
   };
   const failPoint = failPointsFrom(settings.failPoint, crash);
-  const shared = { clock: systemClock, random: systemRandom, telemetry: noTelemetry };
-  installTemporalRuntime(shared.telemetry.log);
+  const running = await startTelemetry({ service: 'control-plane', clock: systemClock, env: process.env });
+  const { telemetry } = running;
+  const shared = { clock: systemClock, random: systemRandom, telemetry };
+  installTemporalRuntime(telemetry.log);
   const [dfs, workflowBundle] = await Promise.all([
     openDfs(settings.state, { ...shared, setting: 'MILLRACE_STATE' }),
-    bundleWorkflows(shared.telemetry.log),
+    bundleWorkflows(telemetry.log, workflowInterceptorModules()),
   ]);
   const plane = await startControlPlane({
     ...shared,
@@ -27,8 +30,9 @@ async function main(): Promise<void> {
     dfs,
     workflowBundle,
     failPoint,
-    activeSpan: () => undefined,
-    metrics: () => '',
+    activeSpan: activeTraceContext,
+    tracing: workerTracing(running.spans),
+    metrics: () => renderPrometheus([{ families: running.metrics.collect() }]),
   });
   let stopping = false;
   const stop = async (): Promise<void> => {
@@ -36,6 +40,7 @@ async function main(): Promise<void> {
     stopping = true;
     await plane.stop();
     await dfs.close();
+    await running.shutdown();
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {

@@ -17,7 +17,6 @@ export type {
   Tracer,
 } from './ports.ts';
 export { type RunningTelemetry, startTelemetry, type TelemetryOptions } from './start-telemetry.ts';
-export { activeTraceContext } from './trace/active.ts';
 export type { SpanPipeline } from './trace/start-tracing.ts';
 export type { Environment } from './trace/trace-settings.ts';
 export { formatTraceparent, parseTraceparent } from './trace/traceparent.ts';

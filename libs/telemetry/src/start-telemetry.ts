@@ -1,6 +1,6 @@
 import { threadId } from 'node:worker_threads';
 import { type Clock, sleep } from '@millrace/kernel';
-import { type LogTarget, startLogging } from './log/start-logging.ts';
+import type { LogTarget } from './log/start-logging.ts';
 import { MetricsRegistry } from './metrics/metrics-registry.ts';
 import { noTelemetry } from './no-telemetry.ts';
 import type { Logger, Telemetry } from './ports.ts';
@@ -40,6 +40,7 @@ const noTracing: RunningTracer = { tracer: noTelemetry.tracer, shutdown: () => P
 export async function startTelemetry(options: TelemetryOptions): Promise<RunningTelemetry> {
   const { clock, env } = options;
   const service = env.OTEL_SERVICE_NAME ?? options.service;
+  const { startLogging } = await import('./log/start-logging.ts');
   const log = startLogging({ service, clock, env, target: options.logTo, isTty: process.stderr.isTTY === true });
   const settings = traceSettings(env);
   const identity = {
@@ -48,7 +49,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Running
     'thread.id': threadId,
     ...options.attributes,
   };
-  const traces = settings.exporter === 'none' ? noTracing : await startTracing(settings, identity);
+  const traces = settings.exporter === 'none' ? noTracing : await tracingTo(settings, identity);
   const metrics = new MetricsRegistry();
   let ending: Promise<void> | undefined;
   return {
@@ -58,6 +59,12 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Running
     ...(traces.pipeline === undefined ? {} : { spans: traces.pipeline }),
     shutdown: () => (ending ??= endWithin(clock, traces, log)),
   };
+}
+
+/** Loaded only when wanted: the SDK costs a process or thread a good part of its start. */
+async function tracingTo(...args: Parameters<typeof import('./trace/start-tracing.ts').startTracing>) {
+  const { startTracing } = await import('./trace/start-tracing.ts');
+  return startTracing(...args);
 }
 
 /** Telemetry never holds a process up: a collector that does not answer costs its spans, and a line in the log. */

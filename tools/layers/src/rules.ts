@@ -58,7 +58,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
 /** What composition roots may import beyond their project's row. */
 export const compositionRoots: Readonly<Record<string, readonly string[]>> = {
   'control-plane': ['temporal-server'],
-  'task-runner': ['lsm', 'cache', 'state-lsm'],
+  'task-runner': ['lsm', 'cache', 'state-lsm', 'temporal-server'],
   'state-service': ['lsm', 'cache', 'state-lsm'],
 };
 

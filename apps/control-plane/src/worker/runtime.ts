@@ -1,5 +1,5 @@
 import type { Logger } from '@millrace/telemetry';
-import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
 
 /**
  * Sets Temporal's process-wide runtime up: its log goes to ours, and signals to the process are left to the composition
@@ -12,5 +12,6 @@ export function installTemporalRuntime(log: Logger): void {
     else if (level === 'WARN') log.warn(message, fields);
     else log.debug(message, fields);
   });
-  Runtime.install({ logger, shutdownSignals: [] });
+  const filter = makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' });
+  Runtime.install({ logger, shutdownSignals: [], telemetryOptions: { logging: { filter, forward: {} } } });
 }
