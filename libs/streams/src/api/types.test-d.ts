@@ -47,7 +47,7 @@ export default job('types', (flow) => {
         // @ts-expect-error a state of numbers
         ctx.state.total.set('many');
         // @ts-expect-error a map is no value
-        ctx.state.seen.get();
+        void ctx.state.seen.get();
         // @ts-expect-error only what `output` says
         ctx.emit({ id: ctx.key });
         // @ts-expect-error the key is a string
