@@ -70,7 +70,10 @@ function addToAirport(airports: Map<string, AirportTotal>, key: string, flight: 
 /** Larger is worse: more delay; among equals earlier, then by destination, then the shorter one. */
 function rank(flight: Flight): string {
   const number = (value: number): string => String(value).padStart(16, '0');
-  const destination = [...flight.destination].map((letter) => number(0xffff - letter.charCodeAt(0))).join('');
+  const destination = flight.destination
+    .split('')
+    .map((letter) => number(0xffff - letter.charCodeAt(0)))
+    .join('');
   return [
     number(flight.delay + 1_000_000),
     number(10_000_000_000_000 - flight.date),

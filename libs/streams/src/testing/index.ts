@@ -1,2 +1,3 @@
+export { type ClusterCheckpoint, LocalCluster, type LocalClusterOptions } from './local-cluster.ts';
 export { MemoryOutputFiles } from './memory-output-files.ts';
 export { type TestCheckpoint, TestRun, type TestRunOptions } from './test-run.ts';
