@@ -214,6 +214,30 @@ describe('watermarks', () => {
     await finish('t2');
     expect([watermark.now, log.slice(3)]).toEqual(['done', ['t2 done', 'W']]);
   });
+
+  it('that arrive while timers fire in portions leave the timers to the watermark that fires them', async () => {
+    const { aec, log, finish } = rig({ watermarks: 'parallel' });
+    const portion = Promise.withResolvers<void>();
+    void aec.watermark(
+      () => log.push('W1'),
+      async () => {
+        await portion.promise;
+        aec.derive('a', 't1');
+      },
+    );
+    void aec.watermark(() => log.push('W2'));
+    portion.resolve();
+    await settled();
+    expect(log).toEqual(['t1']);
+    await finish('t1');
+    expect(log).toEqual(['t1', 't1 done', 'W1', 'W2']);
+  });
+
+  it('may not be given by what a watermark calls', async () => {
+    const { aec, failures } = rig();
+    expect(() => aec.watermark(() => void aec.watermark(() => undefined))).toThrow(/own controller a watermark/);
+    expect(failures).toHaveLength(1);
+  });
 });
 
 describe('derived work', () => {

@@ -250,7 +250,6 @@ export class AsyncExecutionController<K, R> {
         this.#inFlight--;
         epoch.pending--;
       }
-      if (this.#failed) return;
       if (!this.#derived.empty) this.#startDerived();
       if (pending !== undefined || this.#failed) return;
     }
@@ -280,7 +279,10 @@ export class AsyncExecutionController<K, R> {
     }
   }
 
-  /** After work has finished. Order: watermarks with their timers, then the waiting input, then who waits for rest. */
+  /**
+   * After work has finished. Order: watermarks with their timers, then the waiting input, then who waits for rest. When one of
+   * these fails, the gates that are opened after it have been rejected by then.
+   */
   #wake(): void {
     if (this.#failed) return;
     this.#epochs.pass();
@@ -288,7 +290,6 @@ export class AsyncExecutionController<K, R> {
       if (this.#parked !== undefined) this.#admitParked(this.#parked);
       this.#roomGate = this.#roomGate?.open();
     }
-    if (this.#failed) return;
     if (this.#parked === undefined && this.#epochs.size <= this.#watermarksWaitingMax) {
       this.#inputGate = this.#inputGate?.open();
     }

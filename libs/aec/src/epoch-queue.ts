@@ -1,4 +1,4 @@
-import { isPending } from '@millrace/kernel';
+import { assert, isPending } from '@millrace/kernel';
 import { type Advance, Epoch } from './epoch.ts';
 
 /** What the queue reports to its controller. */
@@ -50,9 +50,9 @@ export class EpochQueue {
     if (this.current === epoch) this.current = this.#open;
   }
 
-  /** Passes what can pass. A call from within (an emit that finishes work) is left to the outer one. */
+  /** Passes what can pass. */
   pass(): void {
-    if (this.#passing) return;
+    assert(!this.#passing, 'an emit or an advance gave its own controller a watermark');
     this.#passing = true;
     try {
       for (let head = this.#head; head !== undefined && head.pending === 0; head = this.#head) this.#step(head);
