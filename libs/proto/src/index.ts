@@ -1,5 +1,6 @@
 export * from './control.ts';
 export { decodeFrame, encodeFrame, frameCodec, type RawFrame } from './frame/frame-codec.ts';
+export { Health, HealthCheckResponse_ServingStatus as ServingStatus } from './gen/grpc/health/v1/health_pb.js';
 export {
   type Credit,
   Exchange,

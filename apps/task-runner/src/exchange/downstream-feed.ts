@@ -19,7 +19,8 @@ type FeedState =
 /**
  * The sending end towards one downstream runner: frames of every channel in one queue, written to the stream that the
  * runner pulls. `write() === false` stops the writing until the drain; the byte credits of the channels bound the
- * queue, which is checked: a channel never holds more here than its window and one frame.
+ * queue, which is checked: a channel never holds more here than its window and two frames. (One by which a sender may
+ * overdraw; and one that the receiver has read and granted while its write is not yet confirmed here.)
  */
 export class DownstreamFeed {
   readonly #puller: string;
@@ -30,6 +31,7 @@ export class DownstreamFeed {
   #head = 0;
   readonly #channelBytes = new Map<number, number>();
   #queuedBytes = 0;
+  #largestFrameBytes = 0;
   #writable = false;
   #written = false;
   #ending = false;
@@ -40,7 +42,7 @@ export class DownstreamFeed {
     this.#events = events;
   }
 
-  /** Bytes handed over and not yet on the socket. */
+  /** Bytes handed over by the slots and not yet confirmed as written. */
   get queuedBytes(): number {
     return this.#queuedBytes;
   }
@@ -49,9 +51,11 @@ export class DownstreamFeed {
     if (this.#state.kind === 'gone') return;
     const key = channelKey(frame.fromSlot, frame.toSlot, frame.edge);
     const held = this.#channelBytes.get(key) ?? 0;
-    if (held >= this.#windowBytes) return this.#overrun(frame, held);
-    this.#channelBytes.set(key, held + frame.payload.byteLength);
-    this.#queuedBytes += frame.payload.byteLength;
+    if (held >= this.#windowBytes + this.#largestFrameBytes) return this.#overrun(frame, held);
+    const bytes = frame.payload.byteLength;
+    this.#largestFrameBytes = Math.max(this.#largestFrameBytes, bytes);
+    this.#channelBytes.set(key, held + bytes);
+    this.#queuedBytes += bytes;
     this.#queue.push(frame);
     this.#pump();
   }

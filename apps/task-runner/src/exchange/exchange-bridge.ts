@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { assert, type Clock, errorToJson, MillraceError, type Random, sleep } from '@millrace/kernel';
-import type { RawFrame } from '@millrace/proto';
+import type { RawFrame, RpcOptions } from '@millrace/proto';
 import type { Telemetry } from '@millrace/telemetry';
 import { DownstreamFeed, type PullStream } from './downstream-feed.ts';
 import type { ExchangeLayout, ExchangePeer } from './layout.ts';
@@ -18,6 +18,8 @@ export interface ExchangeOptions {
   readonly channelWindowBytes: number;
   /** How long another runner may take to deploy the attempt; default 60 s. */
   readonly connectTimeoutMs?: number;
+  /** Limits and keepalive of the streams that are pulled; by default a frozen peer is noticed in two seconds. */
+  readonly rpc?: RpcOptions;
   readonly clock: Clock;
   readonly random: Random;
   readonly telemetry: Telemetry;
@@ -33,6 +35,7 @@ export interface ExchangeStats {
   readonly bytesOut: number;
 }
 
+/** HTTP/2 window of a pulled stream: wide, for the credits of the channels bound what is under way. */
 const streamWindowBytes = 4 * 1024 * 1024;
 const leaveTimeoutMs = 2000;
 
@@ -159,6 +162,7 @@ export class ExchangeBridge {
   #makePeer(layout: ExchangePeer): Peer {
     const { job, generation, runnerId, channelWindowBytes, clock, random, connectTimeoutMs = 60_000 } = this.#options;
     const onBroken = (error: MillraceError): void => this.#break(error);
+    const rpc = { windowBytes: streamWindowBytes, ...this.#options.rpc };
     return {
       layout,
       feed: new DownstreamFeed(layout.runnerId, channelWindowBytes, {
@@ -169,7 +173,7 @@ export class ExchangeBridge {
         onBroken,
       }),
       pull: new UpstreamPull(
-        { peer: layout, job, generation, runnerId, connectTimeoutMs, streamWindowBytes, clock, random },
+        { peer: layout, job, generation, runnerId, connectTimeoutMs, rpc, clock, random },
         {
           onFrame: (frame) => this.#toSlot(layout, frame),
           onBroken,

@@ -7,7 +7,7 @@ import { TestRunner } from './testing/test-runner.ts';
 import type { Traffic } from './testing/traffic.ts';
 
 const seed = Number(process.env.MILLRACE_SEED ?? 20261130);
-const frames = Number(process.env.MILLRACE_CASES ?? 20);
+const frames = Number(process.env.MILLRACE_CASES ?? 10);
 const calm: Traffic = { seed, edges: [0, 3], frames, bytesMax: 1_000_000, windowBytes: 256 * 1024 };
 
 const runners: TestRunner[] = [];

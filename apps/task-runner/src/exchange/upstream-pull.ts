@@ -8,6 +8,7 @@ import {
   fromStatus,
   type InitOf,
   type RawFrame,
+  type RpcOptions,
 } from '@millrace/proto';
 import { channelKey, channelOf } from './channel-key.ts';
 import { CreditBatch } from './credit-batch.ts';
@@ -21,8 +22,7 @@ export interface PullOptions {
   readonly runnerId: string;
   /** How long the peer may take to deploy the attempt. */
   readonly connectTimeoutMs: number;
-  /** HTTP/2 window of the stream; the credits of the channels bound what is under way. */
-  readonly streamWindowBytes: number;
+  readonly rpc: RpcOptions;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -63,9 +63,7 @@ export class UpstreamPull {
   constructor(options: PullOptions, events: PullEvents) {
     this.#options = options;
     this.#events = events;
-    this.#client = bidiClient(Exchange.method.pull, frameCodec, options.peer.address, {
-      windowBytes: options.streamWindowBytes,
-    });
+    this.#client = bidiClient(Exchange.method.pull, frameCodec, options.peer.address, options.rpc);
     this.#credits = new CreditBatch((key, bytes) => this.#credit(key, bytes));
   }
 

@@ -1,5 +1,15 @@
 import { MillraceError, systemClock } from '@millrace/kernel';
-import { bidiClient, Exchange, frameCodec, fromStatus, Runner, type UnaryClient, unaryClient } from '@millrace/proto';
+import {
+  bidiClient,
+  Exchange,
+  frameCodec,
+  fromStatus,
+  Health,
+  Runner,
+  ServingStatus,
+  type UnaryClient,
+  unaryClient,
+} from '@millrace/proto';
 import type { SlotSnapshot } from '@millrace/streams';
 import { memoryTelemetry } from '@millrace/telemetry/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -157,4 +167,10 @@ test('an address that is taken is a set-up error that names it', async () => {
   const second = new RunnerServer({ runnerId: 'r2', clock: systemClock, telemetry: memory.telemetry });
   await expect(second.listen(address)).rejects.toThrow(address);
   await second.close(0);
+});
+
+test('a health check of gRPC is answered', async () => {
+  const health = unaryClient(Health, address);
+  await expect(health.call.check({}, { timeoutMs })).resolves.toMatchObject({ status: ServingStatus.SERVING });
+  health.close();
 });

@@ -6,9 +6,11 @@ import {
   Exchange,
   endWith,
   frameCodec,
+  Health,
   type PullRequest,
   type RpcOptions,
   Runner,
+  ServingStatus,
   serverOptions,
 } from '@millrace/proto';
 import type { Telemetry } from '@millrace/telemetry';
@@ -27,18 +29,23 @@ const helloTimeoutMs = 5000;
 
 /**
  * The gRPC server of a task-runner: the control plane's calls on its attempts, and the streams that other runners pull.
- * Every call names job, generation and runner and is refused when it means another one.
+ * Every call names job, generation and runner and is refused when it means another one. Answers health checks, too.
  */
 export class RunnerServer {
   readonly #server: Server;
   readonly #attempts: AttemptRegistry;
   readonly #clock: Clock;
+  #serving = true;
 
   constructor(options: RunnerServerOptions) {
     this.#clock = options.clock;
     this.#attempts = new AttemptRegistry(options.runnerId);
     this.#server = new Server(serverOptions(options.rpc));
     this.#serveCalls(options.telemetry);
+    const check = async (): Promise<{ status: ServingStatus }> => ({
+      status: this.#serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING,
+    });
+    addUnary(this.#server, Health, { check }, options.telemetry.tracer);
     addBidi(this.#server, Exchange.method.pull, frameCodec, (stream) => this.#pull(stream));
   }
 
@@ -59,6 +66,7 @@ export class RunnerServer {
 
   /** Takes no new call, lets those in flight end for `graceMs`, then cuts what is left. Idempotent. */
   close(graceMs = 2000): Promise<void> {
+    this.#serving = false;
     return new Promise((resolve) => {
       const timer = this.#clock.schedule(graceMs, () => {
         this.#server.forceShutdown();
