@@ -67,7 +67,7 @@ const sources = {
   namespace: { flag: 'namespace', env: 'MILLRACE_NAMESPACE', fallback: 'default' },
   state: { flag: 'state', env: 'MILLRACE_STATE', fallback: resolve('.millrace/state') },
   stateBackend: { flag: 'state-backend', env: 'MILLRACE_STATE_BACKEND', fallback: 'lsm' },
-  jobs: { flag: 'jobs', env: 'MILLRACE_JOBS', fallback: resolve(import.meta.dirname, '../../../examples') },
+  jobs: { flag: 'jobs', env: 'MILLRACE_JOBS', fallback: resolve(import.meta.dirname, '../../../examples/*/*.ts') },
   runnerId: { flag: 'runner-id', env: 'MILLRACE_RUNNER_ID', fallback: '' },
   host: { flag: 'host', env: 'MILLRACE_RUNNER_HOST', fallback: '127.0.0.1' },
   port: { flag: 'port', env: 'MILLRACE_RUNNER_PORT', fallback: '0' },

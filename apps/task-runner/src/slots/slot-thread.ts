@@ -20,7 +20,8 @@ import { openLsmStore } from '@millrace/state-lsm';
 import { buildGraph, createSlot, type JobGraph, loadJob, type Slot } from '@millrace/streams';
 import { noTelemetry, type Telemetry } from '@millrace/telemetry';
 import { openJobStorage } from '@millrace/ufs';
-import { PortTransport } from '../exchange/index.ts';
+// Not from the index: a slot's thread needs no gRPC, which takes long to load.
+import { PortTransport } from '../exchange/port-transport.ts';
 import { memtableBytes } from './slot-budget.ts';
 import type { SlotDeployment, SlotReport, SlotRequest } from './slot-protocol.ts';
 
@@ -54,7 +55,8 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
   }
   const dfs = await openDfs(deployment.dfs, { ...common, setting: 'state' });
   const { id: jobId, generation, budget } = deployment;
-  const { files, holders, namespace, close } = openJobStorage({ dfs, jobId, generation, ...common });
+  const storage = openJobStorage({ dfs, jobId, generation, ...common });
+  const { files, holders, namespace } = storage;
   const tables = Math.max(1, graph.operators.filter((node) => node.stateful).length);
   const store = openLsmStore({
     files,
@@ -70,7 +72,7 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
     store,
     close: async () => {
       await store.close();
-      await close();
+      await storage.close();
       await dfs.close();
     },
   };
@@ -81,7 +83,7 @@ async function build(transport: PortTransport): Promise<Opened> {
   const telemetry = noTelemetry;
   const loaded: unknown = await import(pathToFileURL(module).href);
   const graph = buildGraph(loadJob(loaded, module), options);
-  const { store, close } = await openStore(graph, telemetry);
+  const opened = await openStore(graph, telemetry);
   const slot = createSlot(graph, {
     job: id,
     generation,
@@ -90,14 +92,14 @@ async function build(transport: PortTransport): Promise<Opened> {
     maxParallelism,
     keyGroups: keyGroupRange(subtask, parallelism, maxParallelism),
     settings: deployment.slot,
-    store,
+    store: opened.store,
     transport,
     clock,
     random,
     telemetry,
     restore,
   });
-  return { slot, close };
+  return { slot, close: () => opened.close() };
 }
 
 /** Requests that came while the slot was being built wait for it. */

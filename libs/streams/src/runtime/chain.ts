@@ -2,6 +2,7 @@ import type { ChainLink } from './chain-link.ts';
 import type { ChainOutput } from './chain-output.ts';
 import type { EdgeOutput } from './edge-output.ts';
 import type { Operator, OperatorPart } from './operator.ts';
+import { operatorFailure } from './operator-failure.ts';
 import type { Barrier, OperatorSnapshot } from './slot.ts';
 
 /** One operator of a chain in this subtask, and what is around it. */
@@ -57,20 +58,23 @@ export class Chain {
 
   /**
    * Snapshots every operator, as of this call, and forwards the barrier: no result of a later record can leave before
-   * it. Resolves when all parts are durable.
+   * it. Resolves when all parts are durable; rejects with an error that names the operator.
    */
   snapshotAndForward(barrier: Barrier, parent: string | undefined): Promise<readonly OperatorSnapshot[]> {
-    const parts = this.members.map(async (member): Promise<OperatorSnapshot> => {
-      const { table, list }: OperatorPart = await member.operator.snapshot(barrier.checkpoint, parent);
-      return {
-        operator: member.uid,
-        subtask: this.#subtask,
-        ...(table === undefined ? {} : { table }),
-        ...(list === undefined ? {} : { list }),
-      };
-    });
+    const parts = this.members.map((member) => this.#snapshot(member, barrier.checkpoint, parent));
     for (const edge of this.edges) edge.barrier(barrier);
     return Promise.all(parts);
+  }
+
+  async #snapshot(member: ChainMember, checkpoint: number, parent: string | undefined): Promise<OperatorSnapshot> {
+    const { uid, operator } = member;
+    const subtask = this.#subtask;
+    try {
+      const { table, list }: OperatorPart = await operator.snapshot(checkpoint, parent);
+      return { operator: uid, subtask, ...(table && { table }), ...(list && { list }) };
+    } catch (error) {
+      throw operatorFailure(error, { operator: uid, subtask });
+    }
   }
 
   end(): void {

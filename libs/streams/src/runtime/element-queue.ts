@@ -19,7 +19,7 @@ export class ElementQueue {
     while (power < capacity) power *= 2;
     this.#kinds = new Uint8Array(power);
     this.#timestamps = new Float64Array(power);
-    this.#values = new Array(power).fill(undefined);
+    this.#values = Array.from({ length: power }, () => undefined);
   }
 
   push(kind: ElementKind, value: unknown, timestampMs: number): void {
@@ -59,7 +59,7 @@ export class ElementQueue {
     const length = this.#kinds.length;
     const kinds = new Uint8Array(length * 2);
     const timestamps = new Float64Array(length * 2);
-    const values: unknown[] = new Array(length * 2).fill(undefined);
+    const values: unknown[] = Array.from({ length: length * 2 }, () => undefined);
     for (let i = 0; i < this.size; i++) {
       const at = (this.#head + i) & (length - 1);
       kinds[i] = this.#kinds[at] as number;

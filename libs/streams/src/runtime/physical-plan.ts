@@ -27,7 +27,7 @@ export function isChained(graph: JobGraph, edge: Edge): boolean {
 /** Cuts a job graph into chains. Rejects graphs with cycles and operators that nothing feeds. */
 export function physicalPlan(graph: JobGraph): PhysicalPlan {
   const order = topologicalOrder(graph);
-  const chainOf = new Array<number>(graph.operators.length).fill(-1);
+  const chainOf = graph.operators.map(() => -1);
   const chains: Array<{ id: number; operators: OperatorNode[]; inputs: Edge[] }> = [];
   for (const node of order) {
     const inputs = graph.edges.filter((edge) => edge.to === node.id);

@@ -180,9 +180,8 @@ export abstract class Task implements Producer, Wakeable {
       })
       .catch((error: unknown) => {
         // What may pass fails the round only; the state is still in memory for the next one.
-        const failure = this.head.failed(error);
-        round.abort(failure);
-        if (!isKind(failure, 'retry')) this.host.fail(failure);
+        round.abort(error);
+        if (!isKind(error, 'retry')) this.host.fail(error);
       })
       .finally(() => spanEnd?.());
   }

@@ -148,8 +148,8 @@ export class KeyedSum extends PassOperator {
     const event = value as Event;
     const wait = this.#random?.below(10);
     if (wait === 0) return Promise.resolve().then(() => this.#later(event, timestampMs));
-    if (this.#open > 0 || wait === 1) return void this.#later(event, timestampMs);
-    this.#add(event, timestampMs);
+    if (this.#open > 0 || wait === 1) this.#later(event, timestampMs);
+    else this.#add(event, timestampMs);
   }
 
   override watermark(watermarkMs: number): void | Promise<void> {

@@ -80,7 +80,7 @@ export class MemoryNetwork {
 
   #deliver(): void {
     let waiting = false;
-    for (const { from, to, queue } of [...this.#pairs.values()]) {
+    for (const { from, to, queue } of this.#pairs.values()) {
       const listener = this.#listeners.get(to);
       if (listener === undefined) continue;
       while (queue.length > 0 && (this.#random === undefined || this.#random.below(3) > 0)) {

@@ -1,0 +1,38 @@
+import { SeededRandom } from '@millrace/kernel';
+import { describe, expect, it } from 'vitest';
+import { readSettings } from './settings.ts';
+
+const read = (argv: readonly string[], env: NodeJS.ProcessEnv = {}) => readSettings(argv, env, new SeededRandom(1));
+
+describe('settings', () => {
+  it('come from flags, else the environment, else defaults; sizes may have units', () => {
+    const settings = read(['--slots', '3'], {
+      MILLRACE_RUNNER_SLOTS: '5',
+      MILLRACE_SLOT_MEMORY: '1g',
+      MILLRACE_JOBS: 'a, b/*.ts',
+    });
+    expect(settings).toMatchObject({
+      slots: 3,
+      slotMemory: 1024 ** 3,
+      jobs: ['a', 'b/*.ts'],
+      frameBytes: 32 * 1024,
+      temporalAddress: '127.0.0.1:7233',
+    });
+    expect(settings.runnerId).toMatch(/-[0-9a-f]{8}$/);
+  });
+
+  it.each([
+    [['--slots', 'many'], /setting "slots" is "many": .* Set --slots or MILLRACE_RUNNER_SLOTS\./],
+    [
+      ['--slot-memory', '1m'],
+      /setting "slotMemory" is "1m": at least 128m\. Set --slot-memory or MILLRACE_SLOT_MEMORY\./,
+    ],
+    [['--frame-bytes', '10x'], /setting "frameBytes" is "10x": write bytes/],
+    [['--temporal-address', 'here'], /setting "temporalAddress" is "here": write host:port/],
+    [['--state-backend', 'disk'], /setting "stateBackend" is "disk"/],
+    [['--frame-bytes', '1m', '--channel-window', '64k'], /"frameBytes" is larger than "channelWindowBytes"/],
+    [['--sluts', '3'], /--sluts/],
+  ])('are refused with the name and the mend: %j', (argv, message) => {
+    expect(() => read(argv)).toThrow(message);
+  });
+});
