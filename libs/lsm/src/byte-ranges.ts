@@ -5,7 +5,7 @@ export function equalRanges(a: Uint8Array, aStart: number, b: Uint8Array, bStart
 }
 
 /** Below this a loop beats `set` with the view that it needs. */
-const loopBytesMax = 40;
+const loopBytesMax = 160;
 
 /** Copies `from[start, end)` to `to` at `at`. */
 export function copyRange(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): void {

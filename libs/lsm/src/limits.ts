@@ -44,7 +44,7 @@ export function checkLsmLimits(limits: LsmLimits): LsmLimits {
   check(limits.frozenMax >= 1, 'frozenMax', limits.frozenMax, 'at least 1');
   check(limits.keyBytesMax <= 65_535, 'keyBytesMax', limits.keyBytesMax, 'at most 65535');
   check(limits.valueBytesMax <= 2 ** 30, 'valueBytesMax', limits.valueBytesMax, 'at most 1073741824');
-  check(limits.tables.blockBytes <= 65_536, 'tables.blockBytes', limits.tables.blockBytes, 'at most 65536');
+  check(limits.tables.blockBytes <= 32_768, 'tables.blockBytes', limits.tables.blockBytes, 'at most 32768');
   check(limits.tables.tableBytesMax <= 2 ** 30, 'tables.tableBytesMax', limits.tables.tableBytesMax, 'at most 1 GiB');
   check(compaction.l0Runs <= l0RunsSlow, 'compaction.l0Runs', compaction.l0Runs, 'at most l0RunsSlow');
   check(l0RunsSlow <= l0RunsStop, 'l0RunsSlow', l0RunsSlow, 'at most l0RunsStop');

@@ -5,6 +5,8 @@ import { keyHash } from '../memtable/memtable.ts';
 import { entryHeaderBytes, keyStartOf } from './block-layout.ts';
 import { readU16, readU32 } from './frame.ts';
 
+const offsetMask = 0xffff;
+const tagMask = 0xffff_0000 | 0;
 /** Objects, views and headers beside the bytes, roughly. */
 const overheadBytes = 256;
 
@@ -12,13 +14,13 @@ const overheadBytes = 256;
 export class Block {
   readonly bytes: Uint8Array;
   readonly offsets: Uint32Array;
-  /** Entry + 1 by hash, open addressing; 0 is empty. */
-  #table: Uint16Array | undefined;
+  /** Offset + 1 and the hash's low half in one word, by the hash's high half; open addressing, 0 is empty. */
+  #table: Uint32Array | undefined;
 
   constructor(payload: Uint8Array, file: string) {
     const count = payload.length >= 4 ? readU32(payload, payload.length - 4) : 0;
     const start = payload.length - 4 - count * 4;
-    if (count === 0 || count > 0xffff || start < entryHeaderBytes) throw corrupt(file, 'a block has a bad entry count');
+    if (count === 0 || count > 0x7fff || start < entryHeaderBytes) throw corrupt(file, 'a block has a bad entry count');
     this.bytes = payload;
     this.offsets = wordsOf(payload, start, count);
   }
@@ -29,7 +31,7 @@ export class Block {
 
   /** What the block costs in memory, its hash table included whether it is there yet or not. */
   get memoryBytes(): number {
-    return this.bytes.length + tableSize(this.count) * 2 + overheadBytes;
+    return this.bytes.length + tableSize(this.count) * 4 + overheadBytes;
   }
 
   /** Offset of the entry with the key, -1 when there is none. */
@@ -38,12 +40,15 @@ export class Block {
     const bytes = this.bytes;
     const length = end - start;
     const mask = table.length - 1;
+    const tag = hash << 16;
     let slot = tableSlot(hash, mask);
     for (;;) {
-      const entry = (table[slot] as number) - 1;
-      if (entry < 0) return -1;
-      const at = this.offsets[entry] as number;
-      if (readU16(bytes, at) === length && equalRanges(bytes, keyStartOf(bytes, at), key, start, length)) return at;
+      const word = table[slot] as number;
+      if (word === 0) return -1;
+      if (((word ^ tag) & tagMask) === 0) {
+        const at = (word & offsetMask) - 1;
+        if (readU16(bytes, at) === length && equalRanges(bytes, keyStartOf(bytes, at), key, start, length)) return at;
+      }
       slot = (slot + 1) & mask;
     }
   }
@@ -62,15 +67,16 @@ export class Block {
     return low;
   }
 
-  #buildTable(): Uint16Array {
-    const table = new Uint16Array(tableSize(this.count));
+  #buildTable(): Uint32Array {
+    const table = new Uint32Array(tableSize(this.count));
     const mask = table.length - 1;
     for (let entry = 0; entry < this.count; entry++) {
       const at = this.offsets[entry] as number;
       const start = keyStartOf(this.bytes, at);
-      let slot = tableSlot(keyHash(this.bytes, start, start + readU16(this.bytes, at)), mask);
+      const hash = keyHash(this.bytes, start, start + readU16(this.bytes, at));
+      let slot = tableSlot(hash, mask);
       while (table[slot] !== 0) slot = (slot + 1) & mask;
-      table[slot] = entry + 1;
+      table[slot] = (hash << 16) | (at + 1);
     }
     return table;
   }

@@ -17,7 +17,7 @@ export interface TableInfo {
 }
 
 export interface TableOptions {
-  /** A block ends with the entry that takes it to this size, before compression. */
+  /** A block ends with the entry that takes it to this size, before compression; at most 32 KiB. */
   readonly blockBytes: number;
   /** A table ends with the block that takes it to this size. */
   readonly tableBytesMax: number;
