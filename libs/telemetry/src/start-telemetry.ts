@@ -4,7 +4,7 @@ import type { LogTarget } from './log/start-logging.ts';
 import { MetricsRegistry } from './metrics/metrics-registry.ts';
 import { noTelemetry } from './no-telemetry.ts';
 import type { Logger, Telemetry } from './ports.ts';
-import { type RunningTracer, type SpanPipeline, startTracing } from './trace/start-tracing.ts';
+import type { RunningTracer, SpanPipeline } from './trace/start-tracing.ts';
 import { type Environment, traceSettings } from './trace/trace-settings.ts';
 
 export interface TelemetryOptions {
