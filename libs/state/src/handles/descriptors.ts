@@ -72,7 +72,7 @@ export function value<T>(codec: Codec<T>, options?: StateOptions): ValueDescript
   return { kind: 'value', codec, ttl: ttlOf(options) };
 }
 
-/** A list per key, read and written whole: for long ones use a {@link map}. */
+/** A list per key, stored, read and ended (TTL) as a whole: for long ones use a {@link map}. */
 export function list<T>(codec: Codec<T>, options?: StateOptions): ListDescriptor<T> {
   return { kind: 'list', codec, ttl: ttlOf(options) };
 }

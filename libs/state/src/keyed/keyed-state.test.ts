@@ -192,6 +192,50 @@ describe('keyed state', () => {
     });
   });
 
+  test('a write is not undone by a read that was under way', async () => {
+    const { state } = await opened({ total: value(int64), byKey: map(keyOf<string>(), int64) }, { slow: true });
+    for (let key = 0; key < 20; key++) {
+      await on(state, key, async ({ total, byKey }) => {
+        const reads = [total.get(), byKey.get('x')];
+        total.set(1);
+        byKey.set('x', 2);
+        await Promise.all(reads.filter(isPending));
+        expect([await total.get(), await byKey.get('x')]).toEqual([1, 2]);
+      });
+    }
+  });
+
+  test('a map of many entries is not kept whole in memory, and goes on as before', async () => {
+    const { state, workingSet } = await opened({ byKey: map(keyOf<number>(), int64) }, { bytesMax: 10 << 20, slow: true });
+    await on(state, 'a', async ({ byKey }) => {
+      await byKey.clear();
+      for (let n = 0; n < 5000; n++) byKey.set(n, n);
+      expect(workingSet.bytes).toBeGreaterThan(100_000);
+      await state.flush();
+      expect(workingSet.bytes).toBeLessThan(10_000);
+      const reads = Array.from({ length: 20 }, (_, n) => byKey.get(n)).filter(isPending);
+      expect((await Promise.all(reads)).length).toBeGreaterThan(0);
+      expect([await byKey.get(4999), await byKey.get(5000)]).toEqual([4999, undefined]);
+      byKey.delete(0);
+      expect((await all(byKey.keys())).length).toBe(4999);
+    });
+  });
+
+  test('a key of another subtask is refused', async () => {
+    const clock = new ManualClock();
+    const table = await new MemoryStateStore(clock).openTable(specOf({ keyGroups: { start: 5, end: 5 } }), []);
+    const workingSet = new WorkingSet({ bytesMax: 1 << 20 });
+    const state = await openKeyedState({ table, restored: false, shape: {}, workingSet, clock });
+    const outcomes = Array.from({ length: 300 }, (_, i) => {
+      try {
+        return state.enter(i).keyGroup;
+      } catch (error) {
+        return (error as { code?: string }).code;
+      }
+    });
+    expect(new Set(outcomes)).toEqual(new Set([5, 'invariant-broken']));
+  });
+
   test('access after the record was finished is refused', async () => {
     const { state } = await opened({ total: value(int64), byKey: map(keyCodec, int64) }, { slow: true });
     const scope = { open: true, enter: () => undefined, leave: () => undefined };
