@@ -9,7 +9,7 @@ import type { StateDefinition } from './state-definition.ts';
 import { StoredValue, versionsMax } from './stored-value.ts';
 
 /** What a table remembers of one state. */
-export interface CatalogEntry {
+interface CatalogEntry {
   readonly id: number;
   readonly kind: StateDescriptor['kind'];
   /** Format of the map keys, for maps. */
@@ -31,7 +31,7 @@ export interface Catalog {
 /** An entry holds one bit for each state. */
 const statesMax = 31;
 
-export function codecOf(descriptor: StateDescriptor): Codec<unknown> {
+function codecOf(descriptor: StateDescriptor): Codec<unknown> {
   return descriptor.kind === 'list' ? array(descriptor.codec) : descriptor.codec;
 }
 

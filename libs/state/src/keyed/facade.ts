@@ -13,7 +13,7 @@ import type { CellContext, StateDefinition } from './state-definition.ts';
 import { ValueCell } from './value-cell.ts';
 
 /** Writes the changed part of an entry that one state owns. */
-export interface SavableCell {
+interface SavableCell {
   save(entry: Entry): void;
 }
 

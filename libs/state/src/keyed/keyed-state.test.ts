@@ -206,7 +206,10 @@ describe('keyed state', () => {
   });
 
   test('a map of many entries is not kept whole in memory, and goes on as before', async () => {
-    const { state, workingSet } = await opened({ byKey: map(keyOf<number>(), int64) }, { bytesMax: 10 << 20, slow: true });
+    const { state, workingSet } = await opened(
+      { byKey: map(keyOf<number>(), int64) },
+      { bytesMax: 10 << 20, slow: true },
+    );
     await on(state, 'a', async ({ byKey }) => {
       await byKey.clear();
       for (let n = 0; n < 5000; n++) byKey.set(n, n);

@@ -2,7 +2,3 @@
 export function byteString(bytes: Uint8Array, start = 0, end = bytes.length): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1', start, end);
 }
-
-export function bytesOf(text: string): Uint8Array {
-  return new Uint8Array(Buffer.from(text, 'latin1'));
-}
