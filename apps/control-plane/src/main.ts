@@ -1,11 +1,12 @@
 import { openDfs } from '@millrace/dfs';
 import { errorToJson, systemClock, systemRandom } from '@millrace/kernel';
-import { activeTraceContext, renderPrometheus, startTelemetry } from '@millrace/telemetry';
+import { renderPrometheus, startTelemetry } from '@millrace/telemetry';
+import { activeTraceContext } from '@millrace/telemetry/otel';
 import { failPointsFrom } from './activities/fail-points.ts';
 import { startControlPlane } from './control-plane.ts';
 import { controlSettings } from './settings.ts';
 import { installTemporalRuntime } from './worker/runtime.ts';
-import { workerTracing, workflowInterceptorModules } from './worker/tracing.ts';
+import { workerTracing } from './worker/tracing.ts';
 import { bundleWorkflows } from './worker/workflow-bundle.ts';
 
 /** Composition root of a control-plane process; settings come from the environment (settings.ts). */
@@ -22,7 +23,7 @@ async function main(): Promise<void> {
   installTemporalRuntime(telemetry.log);
   const [dfs, workflowBundle] = await Promise.all([
     openDfs(settings.state, { ...shared, setting: 'MILLRACE_STATE' }),
-    bundleWorkflows(telemetry.log, workflowInterceptorModules()),
+    bundleWorkflows(telemetry.log),
   ]);
   const plane = await startControlPlane({
     ...shared,

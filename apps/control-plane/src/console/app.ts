@@ -1,5 +1,5 @@
-import { prometheusContentType } from '@millrace/telemetry';
 import { errorToJson, MillraceError } from '@millrace/kernel';
+import { prometheusContentType } from '@millrace/telemetry';
 import { Hono } from 'hono';
 import type { JobsView } from './jobs-view.ts';
 import { page } from './page.ts';
@@ -19,7 +19,9 @@ export function consoleApp(options: ConsoleOptions): Hono {
   app.get('/', (context) => context.html(page));
   app.get('/api/jobs', async (context) => context.json(await jobs.list()));
   app.get('/api/jobs/:id', async (context) => context.json(await jobs.get(context.req.param('id'))));
-  app.get('/metrics', async (context) => context.body(await options.metrics(), 200, { 'content-type': prometheusContentType }));
+  app.get('/metrics', async (context) =>
+    context.body(await options.metrics(), 200, { 'content-type': prometheusContentType }),
+  );
   app.get('/healthz', (context) => {
     const healthy = options.healthy();
     return context.json({ healthy, ...(healthy ? {} : { reason: 'not connected to Temporal' }) }, healthy ? 200 : 503);

@@ -1,22 +1,24 @@
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '@millrace/telemetry';
-import { bundleWorkflowCode, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { bundleWorkflowCode } from '@temporalio/worker';
+import { cachedBundle } from './bundle-cache.ts';
+import { workflowInterceptorModules } from './tracing.ts';
 
-/** The workflows as one file for the sandbox. `interceptors` are modules that wrap them. */
-export function bundleWorkflows(
-  log: Logger,
-  interceptors: readonly string[] = [],
-): Promise<WorkflowBundleWithSourceMap> {
-  return bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
-    workflowInterceptorModules: [...interceptors],
-    logger: {
-      log: (_level, message) => log.debug(message),
-      trace: () => undefined,
-      debug: () => undefined,
-      info: (message) => log.debug(message),
-      warn: (message) => log.warn(message),
-      error: (message) => log.error(message),
-    },
-  });
+/** The workflows and what wraps them, as one file for the sandbox. */
+export function bundleWorkflows(log: Logger): Promise<{ readonly code: string }> {
+  const interceptors = workflowInterceptorModules();
+  return cachedBundle(interceptors, () =>
+    bundleWorkflowCode({
+      workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
+      workflowInterceptorModules: [...interceptors],
+      logger: {
+        log: (_level, message) => log.debug(message),
+        trace: () => undefined,
+        debug: () => undefined,
+        info: (message) => log.debug(message),
+        warn: (message) => log.warn(message),
+        error: (message) => log.error(message),
+      },
+    }),
+  );
 }

@@ -109,7 +109,7 @@ test('a claimed slot that no attempt uses is offered again', async () => {
   await until('it waits for slots', async () => (await jobs.status('lease-two')).state === 'waiting-for-slots');
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   await two.cancel();
-  await expect(two.result()).rejects.toThrow();
+  await expect(two.result()).rejects.toThrow(/cancel/i);
   await jobs.start({ job: 'lease-one', checkpointIntervalMs: 60_000 });
   await until('the slot is used', () => host.attempts.length === 1);
   expect(worker.slotsInUse).toBe(1);

@@ -110,7 +110,8 @@ export class SlotPool {
   }
 
   #wake(): void {
-    for (const wake of [...this.#waiters]) {
+    // A waiter that is served takes itself out of the set.
+    for (const wake of this.#waiters) {
       if (this.free <= 0) return;
       wake();
     }

@@ -1,0 +1,69 @@
+import type { JobRecord, Json } from '@millrace/proto/control';
+import { expect, test } from 'vitest';
+import { jobSettings, parseJobInput } from './job-input.ts';
+
+const record: JobRecord = {
+  id: 'flights',
+  job: 'flights',
+  generation: 3,
+  round: 9,
+  checkpoints: [],
+  maxParallelism: 64,
+  finished: false,
+  run: 'run',
+  runStart: 0,
+  closedRound: 0,
+  dropping: [],
+};
+
+test('the name of a job is enough', () => {
+  expect(jobSettings(parseJobInput({ job: 'flights' }), undefined)).toEqual({
+    id: 'flights',
+    job: 'flights',
+    parallelism: 1,
+    maxParallelism: 128,
+    checkpointIntervalMs: 10_000,
+    options: {},
+    from: 'latest',
+    checkpointsRetained: 3,
+    failuresMax: 10,
+    roundTimeoutMs: 600_000,
+  });
+});
+
+test.each<[Json | undefined, string]>([
+  [undefined, 'The input is empty'],
+  [null, 'The input is empty'],
+  ['flights', 'The input is a string'],
+  [['flights'], 'The input is a list'],
+  [{}, 'Field "job"'],
+  [{ job: '' }, 'Field "job"'],
+  [{ job: '../x' }, 'Field "job"'],
+  [{ job: 'a', parallelism: 0 }, 'Field "parallelism"'],
+  [{ job: 'a', parallelism: '2' }, 'Field "parallelism"'],
+  [{ job: 'a', parallelizm: 2 }, 'Unknown field "parallelizm". Fields are job, id, parallelism'],
+  [{ job: 'a', options: 7 }, 'Field "options"'],
+  [{ job: 'a', from: 'yesterday' }, 'Field "from"'],
+  [{ job: 'a', checkpointIntervalMs: 1 }, 'Field "checkpointIntervalMs"'],
+])('input %j is refused in words', (input, words) => {
+  expect(() => parseJobInput(input)).toThrow(words);
+});
+
+test('parallelism above the maximum is refused', () => {
+  expect(() => jobSettings(parseJobInput({ job: 'a', parallelism: 3, maxParallelism: 2 }), undefined)).toThrow(
+    '"parallelism": 3',
+  );
+});
+
+test('max parallelism stays what the state was made with', () => {
+  expect(jobSettings(parseJobInput({ job: 'flights' }), record).maxParallelism).toBe(64);
+  expect(() => jobSettings(parseJobInput({ job: 'flights', maxParallelism: 128 }), record)).toThrow('was made with 64');
+  const anew = parseJobInput({ job: 'flights', maxParallelism: 128, from: 'empty' });
+  expect(jobSettings(anew, record).maxParallelism).toBe(128);
+});
+
+test('state of another job is not taken over', () => {
+  expect(() => jobSettings(parseJobInput({ job: 'trains', id: 'flights' }), record)).toThrow(
+    'belongs to job "flights"',
+  );
+});
