@@ -1,4 +1,4 @@
-import { type MaybePromise, MillraceError } from '@millrace/kernel';
+import { isKind, type MaybePromise, MillraceError } from '@millrace/kernel';
 import { filesOf, type LsmTable, manifestToJson } from '@millrace/lsm';
 import type {
   PackedKeys,
@@ -15,6 +15,7 @@ import type {
 } from '@millrace/state';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
 import type { HolderStore, JobNamespace } from '@millrace/ufs';
+import type { Claim } from './generations.ts';
 
 export interface LsmStateTableOptions {
   readonly spec: TableSpec;
@@ -23,8 +24,7 @@ export interface LsmStateTableOptions {
   readonly namespace: JobNamespace;
   readonly store: string;
   readonly telemetry: Telemetry;
-  /** Throws when a newer generation owns the operator. */
-  readonly checkFence: () => void;
+  readonly claim: Claim;
   readonly onClose: () => void;
 }
 
@@ -33,12 +33,16 @@ export class LsmStateTable implements StateTable {
   readonly spec: TableSpec;
   readonly #options: LsmStateTableOptions;
   readonly #table: LsmTable;
+  readonly #claim: Claim;
+  /** The first failure of kind `fenced`: from then on every call fails with it. */
+  #fenced: MillraceError | undefined;
   #isClosed = false;
 
   constructor(options: LsmStateTableOptions) {
     this.#options = options;
     this.spec = options.spec;
     this.#table = options.table;
+    this.#claim = options.claim;
   }
 
   peek(keyBytes: Uint8Array, start: number, end: number, into: ValueView): Peek {
@@ -74,7 +78,10 @@ export class LsmStateTable implements StateTable {
     this.#check();
     const attributes = { 'millrace.checkpoint': checkpoint, 'millrace.operator': this.spec.operator };
     return this.#options.telemetry.tracer.span('state.snapshot', { parent, attributes }, (span) =>
-      this.#snapshot(checkpoint, span.context),
+      this.#snapshot(checkpoint, span.context).catch((error: unknown) => {
+        if (isKind(error, 'fenced')) this.#fenced ??= error;
+        throw error;
+      }),
     );
   }
 
@@ -118,6 +125,7 @@ export class LsmStateTable implements StateTable {
 
   #check(): void {
     if (this.#isClosed) throw new MillraceError('state-table-closed', `the table of ${this.spec.operator} is closed`);
-    this.#options.checkFence();
+    if (this.#fenced !== undefined) throw this.#fenced;
+    this.#claim.check();
   }
 }

@@ -3,8 +3,7 @@
  * namespace; what it keeps in memory and in its background thread can be lost at any time and costs the work since
  * the last checkpoint.
  */
-import type { Clock } from '@millrace/kernel';
-import { MillraceError } from '@millrace/kernel';
+import { type Clock, MillraceError } from '@millrace/kernel';
 import { type BackgroundExecutor, BlockCache, type LsmLimits, type LsmStats, LsmTable } from '@millrace/lsm';
 import type { SnapshotHandle, StateStore, StateTable, TableSpec } from '@millrace/state';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
@@ -52,14 +51,14 @@ class LsmStore implements StateStore {
 
   async openTable(spec: TableSpec, restore: readonly SnapshotHandle[], parent?: TraceContext): Promise<StateTable> {
     this.#checkOpen();
-    this.#generations.check(spec);
+    const claim = this.#generations.claim(spec);
     const { files, holders, executor, limits, clock, telemetry } = this.#options;
     const attributes = { 'millrace.operator': spec.operator, 'millrace.handles': restore.length };
     const manifest = await telemetry.tracer.span('state.restore', { parent, attributes }, (span) =>
       restoreManifest(spec, restore, { holders, store: storeName, parent: span.context }),
     );
     this.#checkOpen();
-    this.#generations.claim(spec);
+    claim.check();
     const table = new LsmTable({ files, executor, cache: this.#cache, clock, telemetry, limits, manifest });
     const state = new LsmStateTable({
       spec,
@@ -68,7 +67,7 @@ class LsmStore implements StateStore {
       namespace: this.#options.namespace,
       store: storeName,
       telemetry,
-      checkFence: () => this.#generations.check(spec),
+      claim,
       onClose: () => this.#tables.delete(state),
     });
     this.#tables.set(state, table);
