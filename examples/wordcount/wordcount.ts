@@ -32,17 +32,15 @@ export function keyOfRecord(index: number, keys: number, fill: boolean): number 
 
 /** Bytes that do not compress (xorshift32). */
 function payloadOf(index: number, size: number): Uint8Array {
-  const payload = new Uint8Array(size);
+  const words = new Uint32Array((size + 3) >>> 2);
   let x = (index + 1) | 0;
-  for (let i = 0; i < size; i++) {
-    if ((i & 3) === 0) {
-      x ^= x << 13;
-      x ^= x >>> 17;
-      x ^= x << 5;
-    }
-    payload[i] = x >>> ((i & 3) * 8);
+  for (let i = 0; i < words.length; i++) {
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    words[i] = x;
   }
-  return payload;
+  return new Uint8Array(words.buffer, 0, size);
 }
 
 export default job('wordcount', { options }, (flow, o) => {

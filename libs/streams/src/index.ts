@@ -27,6 +27,7 @@ export {
 } from '@millrace/state';
 export {
   type AggregateSpec,
+  type IntervalJoinSpec,
   type JoinSide,
   type JoinSpec,
   type WindowAggregateSpec,
@@ -48,7 +49,7 @@ export {
   type ToStreamOptions,
   type WindowedStream,
 } from './api/stream.ts';
-export { boundedOutOfOrderness, monotonous, type WatermarkStrategy } from './api/watermarks.ts';
+export { boundedOutOfOrderness, monotonous, type WatermarkOptions, type WatermarkStrategy } from './api/watermarks.ts';
 export { type TumblingWindows, tumbling, type Window } from './api/windows.ts';
 export { buildGraph } from './graph/build-graph.ts';
 export { describe, type GraphDescription } from './graph/describe.ts';

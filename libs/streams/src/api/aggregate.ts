@@ -46,3 +46,14 @@ export interface JoinSide<T> {
   /** What tells records of one key apart; a later one with the same id replaces the earlier. Default: at most one per key. */
   readonly id?: (record: T) => string;
 }
+
+/** Pairs the records of two streams that have the same key and whose times lie near each other. */
+export interface IntervalJoinSpec<K, L, R, U> extends OperatorOptions {
+  /** A right record is a partner when its time is in [left + lower, left + upper]. */
+  readonly lower: Duration;
+  readonly upper: Duration;
+  readonly left: Codec<L>;
+  readonly right: Codec<R>;
+  readonly output: Codec<U>;
+  pair(left: L, right: R, key: K): U;
+}

@@ -2,13 +2,14 @@ import { MillraceError } from '@millrace/kernel';
 import { type Codec, type KeyValue, keyCodec, msgpack, type StateShape } from '@millrace/state';
 import type { GraphBuilder, Port } from '../graph/graph-builder.ts';
 import { aggregateLogic, reduceLogic } from '../operators/aggregate-logic.ts';
+import { intervalJoinLogic } from '../operators/interval-join-logic.ts';
 import { joinLogic } from '../operators/join-logic.ts';
 import { KeyedOperator } from '../operators/keyed-operator.ts';
 import { connectLogic, processLogic } from '../operators/process-logic.ts';
 import { FilterOperator, FlatMapOperator, MapOperator } from '../operators/stateless.ts';
 import { windowLogic } from '../operators/window-logic.ts';
 import type { Operator } from '../runtime/operator.ts';
-import type { AggregateSpec, JoinSpec, WindowAggregateSpec, WindowOptions } from './aggregate.ts';
+import type { AggregateSpec, IntervalJoinSpec, JoinSpec, WindowAggregateSpec, WindowOptions } from './aggregate.ts';
 import type { ConnectSpec, KeyedLogic, OperatorOptions, ProcessSpec } from './process.ts';
 import type { SideTag } from './side-tag.ts';
 import type { Sink } from './sink.ts';
@@ -157,6 +158,15 @@ export class KeyedStream<K extends Key, T> {
   /** Every pair of records of the two streams that have one key, whichever comes first. */
   join<R, U>(other: KeyedStream<K, R>, spec: JoinSpec<K, T, R, U>): Stream<U> {
     return this.#logic('join', spec, joinLogic(spec), other as unknown as KeyedStream<K, never>);
+  }
+
+  /**
+   * Every pair of records of one key whose times differ by `lower` to `upper`; its time is the later of the two. State
+   * goes when the watermark has passed; records that come behind the watermark are dropped and counted.
+   */
+  intervalJoin<R, U>(other: KeyedStream<K, R>, spec: IntervalJoinSpec<K, T, R, U>): Stream<U> {
+    const logic = intervalJoinLogic(spec);
+    return this.#logic('interval-join', spec, logic, other as unknown as KeyedStream<K, never>);
   }
 
   #logic<U>(

@@ -10,7 +10,7 @@ import {
   type StateFacade,
   type StateShape,
 } from '@millrace/state';
-import type { TraceContext } from '@millrace/telemetry';
+import type { Counter, TraceContext } from '@millrace/telemetry';
 import type { KeyedLogic } from '../api/process.ts';
 import type { Operator, OperatorContext, OperatorPart } from '../runtime/operator.ts';
 import { KeyedCall } from './keyed-call.ts';
@@ -36,6 +36,7 @@ export class KeyedOperator implements Operator {
   /** Timers of the advancing watermark that have not finished. */
   #timersRunning = 0;
   #timersDone: (() => void) | undefined;
+  #lateCounter: Counter | undefined;
   /** Records dropped because they came too late and no side output takes them. */
   lateDropped = 0;
 
@@ -72,6 +73,10 @@ export class KeyedOperator implements Operator {
       batcher: batched,
     });
     this.#context = context;
+    this.#lateCounter = slot.telemetry.metrics.counter(
+      'millrace_late_records_dropped_total',
+      'Records that came after the allowed lateness and went to no side output.',
+    );
     this.#controller = new AsyncExecutionController({
       inFlightLimit: slot.settings.inFlightLimit,
       handle: (call) => this.#handle(call),
@@ -192,12 +197,14 @@ export class KeyedOperator implements Operator {
 
   async #admitLater(room: Promise<void>, call: KeyedCall): Promise<void> {
     await room;
+    for (let more = this.#keyed.room(); more !== undefined; more = this.#keyed.room()) await more;
     await this.#aec.admit(primitiveKey(call.key), call);
   }
 
   #late(value: unknown, timestampMs: number): void {
-    if (this.#logic.late === undefined) this.lateDropped++;
-    else this.emit(value, timestampMs, this.#logic.late);
+    if (this.#logic.late !== undefined) return this.emit(value, timestampMs, this.#logic.late);
+    this.lateDropped++;
+    this.#lateCounter?.add(1, { operator: this.uid });
   }
 
   /**

@@ -1,6 +1,7 @@
 import { assert, type Clock, sleep } from '@millrace/kernel';
 import type { FromOptions } from '../api/from-options.ts';
 import type { Source, SourceReader } from '../api/source.ts';
+import type { WatermarkStrategy } from '../api/watermarks.ts';
 import type { OperatorContext, OperatorPart, Poll, SourceOperator } from '../runtime/operator.ts';
 import { BaseOperator } from './base-operator.ts';
 import { RateLimit } from './rate-limit.ts';
@@ -17,8 +18,11 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
   #rate: RateLimit | undefined;
   #watermarkMs = Number.NEGATIVE_INFINITY;
   #newestMs = Number.NEGATIVE_INFINITY;
+  #concludedMs = Number.NEGATIVE_INFINITY;
   #emitted = 0;
   #idle = false;
+  /** Restored, and the watermark has not been passed on yet. */
+  #restored = false;
   /** When the source began to wait for records. */
   #waitingSinceMs: number | undefined;
 
@@ -37,7 +41,8 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     this.#reader = await this.#source.open(dealSplits(all, subtask, parallelism), { clock, subtask, parallelism });
     const perSecond = this.#source.recordsPerSecond;
     if (perSecond !== undefined) this.#rate = new RateLimit(clock, perSecond / parallelism);
-    if (restored !== undefined) this.#advance(restored.watermarkMs);
+    if (restored !== undefined) this.#watermarkMs = restored.watermarkMs;
+    this.#restored = restored !== undefined;
   }
 
   override record(): void {
@@ -45,6 +50,7 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
   }
 
   poll(recordsMax: number): Poll {
+    if (this.#restored) this.#resume();
     let max = recordsMax;
     if (this.#rate !== undefined) {
       max = Math.min(max, this.#rate.allowed());
@@ -59,11 +65,8 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
       this.#advance(Number.POSITIVE_INFINITY);
       return 'end';
     }
-    if (count > 0) {
-      this.#activate();
-      const strategy = this.#options.watermarks;
-      if (strategy !== undefined) this.#advance(this.#newestMs - strategy.outOfOrdernessMs - 1);
-    }
+    if (count > 0) this.#activate();
+    if (this.#options.watermarks !== undefined) this.#conclude(this.#options.watermarks, poll !== 'more');
     return poll === 'more' ? poll : this.#wait(poll);
   }
 
@@ -91,6 +94,20 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     if (timestampMs > this.#newestMs) this.#newestMs = timestampMs;
     this.output.emit(record, timestampMs);
   };
+
+  /** The first thing after a restore: where time had been, before any record. */
+  #resume(): void {
+    this.#restored = false;
+    if (this.#watermarkMs > Number.NEGATIVE_INFINITY) this.output.watermark(this.#watermarkMs);
+  }
+
+  /** A watermark from what has been read, when one is due; `now` when there is nothing more to read for a while. */
+  #conclude(strategy: WatermarkStrategy, now: boolean): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (!now && nowMs - this.#concludedMs < strategy.intervalMs) return;
+    this.#concludedMs = nowMs;
+    this.#advance(this.#newestMs - strategy.outOfOrdernessMs - 1);
+  }
 
   #advance(watermarkMs: number): void {
     if (watermarkMs <= this.#watermarkMs) return;

@@ -45,7 +45,12 @@ async function openFile<T>(split: Split, position: number, parse: (json: unknown
     );
   }
   const reader = new LineReader(await open(split.id, 'r'), split.id, endBytes, position, parse);
-  await reader.fill();
+  try {
+    await reader.fill();
+  } catch (error) {
+    await reader.close();
+    throw error;
+  }
   return reader;
 }
 

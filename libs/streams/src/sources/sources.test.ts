@@ -39,8 +39,11 @@ async function acrossRestores<T>(source: Source<T>, parallelisms: readonly numbe
     await run.close();
     run = await TestRun.start(graph, { parallelism, restore });
   }
-  await run.toEnd();
-  await run.close();
+  try {
+    await run.toEnd();
+  } finally {
+    await run.close();
+  }
   return all;
 }
 
@@ -170,7 +173,7 @@ describe('watermarks of a source', () => {
           .from(generator({ record: (i) => i, splits: 2 }), {
             uid: 'source',
             timestamp: (i) => i,
-            watermarks: monotonous(),
+            watermarks: monotonous({ interval: 0 }),
           })
           .to(collect<number>([])),
       ),

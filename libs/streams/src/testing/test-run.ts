@@ -118,10 +118,12 @@ export class TestRun {
   }
 
   /** To the end, with the final checkpoint registered, and closed. */
-  async finish(): Promise<void> {
+  async finish(): Promise<TestCheckpoint> {
     await this.toEnd();
-    await this.complete(await this.checkpoint());
+    const checkpoint = await this.checkpoint();
+    await this.complete(checkpoint);
     await this.close();
+    return checkpoint;
   }
 
   /** Lets everything go at once, as a crash would, but for open handles. */
