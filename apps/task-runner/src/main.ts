@@ -5,31 +5,37 @@
  */
 import { openDfs } from '@millrace/dfs';
 import { systemClock as clock, errorToJson, MillraceError, systemRandom as random } from '@millrace/kernel';
-import { noTelemetry } from '@millrace/telemetry';
+import { startTelemetry } from '@millrace/telemetry';
 import { Attempts } from './attempt/attempts.ts';
 import { JobRegistry } from './jobs/job-registry.ts';
+import { MetricsServer } from './metrics-server.ts';
 import { RunnerServer } from './rpc/index.ts';
 import { type RunnerSettings, readSettings } from './settings.ts';
 import { slotBudget } from './slots/slot-budget.ts';
-import { RunnerWorker } from './temporal/runner-worker.ts';
+import { installTemporalRuntime, RunnerWorker } from './temporal/index.ts';
 
 /** Exit comes at the latest so long after a signal. */
 const stopTimeoutMs = 4500;
 
 interface Runner {
   readonly address: string;
+  /** host:port of the metrics endpoint. */
+  readonly metrics: string | undefined;
   stop(): Promise<void>;
 }
 
 async function start(settings: RunnerSettings): Promise<Runner> {
-  const telemetry = noTelemetry;
   const { runnerId, host, slots } = settings;
+  const attributes = { 'millrace.runner': runnerId };
+  const running = await startTelemetry({ service: 'task-runner', clock, env: process.env, attributes });
+  const { telemetry } = running;
+  installTemporalRuntime(telemetry.log);
   const dfs = await openDfs(settings.state, { clock, random, telemetry, setting: 'state' });
   const server = new RunnerServer({ runnerId, clock, telemetry });
   const port = await server.listen(`${host}:${settings.port}`);
   const address = `${host}:${port}`;
   const budget = slotBudget(settings.slotMemory);
-  const { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, logLevel } = settings;
+  const { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit } = settings;
   const attempts = new Attempts({
     jobs: new JobRegistry(settings.jobs, process.cwd(), telemetry.log),
     dfs,
@@ -37,7 +43,6 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     backend: settings.stateBackend,
     budget,
     slot: { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, workingSetBytes: budget.workingSetBytes },
-    logLevel,
     clock,
     random,
     telemetry,
@@ -54,13 +59,19 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     random,
     telemetry,
   });
+  const metrics = new MetricsServer(() => [{ families: running.metrics.collect() }, ...attempts.metrics()]);
+  const { metricsPort } = settings;
+  const metricsAt = metricsPort === undefined ? undefined : `${host}:${await metrics.listen(metricsPort, host)}`;
   worker.start();
   return {
     address,
+    metrics: metricsAt,
     stop: async () => {
       await worker.stop();
       await server.close(500);
+      metrics.close();
       await dfs.close();
+      await running.shutdown();
     },
   };
 }
@@ -108,7 +119,8 @@ try {
   const settings = readSettings(process.argv.slice(2), process.env, random);
   const runner = await start(settings);
   exitOnSignals(runner);
-  say({ ready: 'task-runner', runnerId: settings.runnerId, address: runner.address, slots: settings.slots });
+  const { address, metrics } = runner;
+  say({ ready: 'task-runner', runnerId: settings.runnerId, address, slots: settings.slots, metrics });
 } catch (error) {
   const failure = MillraceError.from(error);
   say({ error: errorToJson(failure) });

@@ -55,7 +55,8 @@ const schema = z.object({
       .min(4096)
       .max(64 * mib),
   ),
-  logLevel: z.enum(['debug', 'info', 'warn', 'error']),
+  /** Empty: no metrics endpoint. */
+  metricsPort: z.union([z.literal('').transform(() => undefined), integer(0, 65_535)]),
 });
 
 /** A task-runner's settings, checked and frozen. */
@@ -77,7 +78,7 @@ const sources = {
   frameBytes: { flag: 'frame-bytes', env: 'MILLRACE_FRAME_BYTES', fallback: '32k' },
   frameDelayMs: { flag: 'frame-delay-ms', env: 'MILLRACE_FRAME_DELAY_MS', fallback: '5' },
   channelWindowBytes: { flag: 'channel-window', env: 'MILLRACE_CHANNEL_WINDOW', fallback: '256k' },
-  logLevel: { flag: 'log-level', env: 'MILLRACE_LOG_LEVEL', fallback: 'info' },
+  metricsPort: { flag: 'metrics-port', env: 'MILLRACE_METRICS_PORT', fallback: '' },
 } as const satisfies Record<keyof RunnerSettings, { flag: string; env: string; fallback: string }>;
 
 type Name = keyof typeof sources;

@@ -43,7 +43,6 @@ class Bench {
       backend,
       budget,
       slot: { inFlightLimit: 100, workingSetBytes, frameBytes: 4096, frameDelayMs: 2, channelWindowBytes: 16_384 },
-      logLevel: 'error',
       clock,
       random,
       telemetry,

@@ -2,7 +2,7 @@ import type { Dfs } from '@millrace/dfs';
 import { type Clock, MillraceError, type Random } from '@millrace/kernel';
 import type { AttemptPlan, AttemptProgress, CallContext } from '@millrace/proto';
 import type { SlotSettings, SlotSnapshot, SlotStats } from '@millrace/streams';
-import type { Telemetry } from '@millrace/telemetry';
+import type { MetricSource, Telemetry } from '@millrace/telemetry';
 import { ExchangeBridge, exchangeLayout } from '../exchange/index.ts';
 import type { JobRegistry } from '../jobs/job-registry.ts';
 import type { AttemptCalls, HostedAttempt } from '../rpc/index.ts';
@@ -21,7 +21,6 @@ export interface AttemptDeps {
   readonly backend: StateBackend;
   readonly budget: SlotBudget;
   readonly slot: SlotSettings;
-  readonly logLevel: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly telemetry: Telemetry;
@@ -61,6 +60,11 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     this.#started.promise.catch(() => undefined);
     this.done = this.#life(place.before);
     this.done.catch(() => undefined);
+  }
+
+  /** What the slots' metrics were a moment ago. */
+  metrics(): readonly MetricSource[] {
+    return this.#slots.map((slot) => ({ families: slot.metrics, labels: { slot: slot.subtask } }));
   }
 
   progress(): AttemptProgress {
@@ -157,13 +161,13 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     module: string,
     restore: Awaited<ReturnType<typeof readRestore>>,
   ): readonly SlotHost[] {
-    const { clock, dfsUri: dfs, backend, budget, slot, logLevel } = this.#deps;
+    const { clock, dfsUri: dfs, backend, budget, slot } = this.#deps;
     const { id, generation, parallelism, maxParallelism, options } = this.plan;
     return exchangeLayout(this.plan, this.#runnerId).slots.map((subtask) => {
       const ports = [...exchange.ports(subtask)];
       const same = { module, options, id, generation, parallelism, maxParallelism, restore };
       const runnerId = this.#runnerId;
-      return new SlotHost({ ...same, subtask, dfs, backend, budget, slot, logLevel, runnerId, ports }, clock);
+      return new SlotHost({ ...same, subtask, dfs, backend, budget, slot, runnerId, ports }, clock);
     });
   }
 

@@ -1,5 +1,6 @@
 import { MillraceError } from '@millrace/kernel';
 import type { AttemptPlan, JobDescription, Json } from '@millrace/proto';
+import type { MetricSource } from '@millrace/telemetry';
 import type { AttemptHandle, AttemptHost } from '../temporal/attempt-host.ts';
 import { Attempt, type AttemptDeps } from './attempt.ts';
 
@@ -14,6 +15,10 @@ export class Attempts implements AttemptHost {
 
   describe(job: string, options: { readonly [name: string]: Json }): Promise<JobDescription> {
     return this.#deps.jobs.describe(job, options);
+  }
+
+  metrics(): readonly MetricSource[] {
+    return [...this.#newest.values()].flatMap((attempt) => attempt.metrics());
   }
 
   start(plan: AttemptPlan, runnerId: string): AttemptHandle {

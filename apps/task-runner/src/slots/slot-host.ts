@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { type Clock, errorFromJson, errorToJson, MillraceError, type Timer } from '@millrace/kernel';
 import type { Barrier, SlotSnapshot, SlotStats } from '@millrace/streams';
+import type { MetricFamily } from '@millrace/telemetry';
 import type { SlotDeployment, SlotReport, SlotRequest } from './slot-protocol.ts';
 
 /** Compiled code is kept between starts: a slot's thread is then up in a third of the time. */
@@ -45,6 +46,7 @@ export class SlotHost {
   readonly #endedSettle = Promise.withResolvers<void>();
   #life: Life = { kind: 'starting' };
   #stats: SlotStats | undefined;
+  #metrics: readonly MetricFamily[] = [];
   #nextId = 0;
   #terminator: Timer | undefined;
 
@@ -77,6 +79,10 @@ export class SlotHost {
   /** Figures of at most a fraction of a second ago; undefined before the slot runs. */
   get stats(): SlotStats | undefined {
     return this.#stats;
+  }
+
+  get metrics(): readonly MetricFamily[] {
+    return this.#metrics;
   }
 
   checkpoint(barrier: Barrier): Promise<SlotSnapshot> {
@@ -140,6 +146,9 @@ export class SlotHost {
       case 'stats':
         this.#stats = message.stats;
         if (message.stats.ended) this.#endedSettle.resolve();
+        return;
+      case 'metrics':
+        this.#metrics = message.families;
         return;
       case 'finished':
         if (this.#alive) this.#life = { kind: 'finished' };

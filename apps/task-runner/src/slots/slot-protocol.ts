@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { ErrorJson } from '@millrace/kernel';
 import type { OperatorSnapshot, SlotSettings, SlotSnapshot, SlotStats } from '@millrace/streams';
+import type { MetricFamily } from '@millrace/telemetry';
 import type { SlotBudget } from './slot-budget.ts';
 
 /** What a slot's thread is started with (`workerData`). Plain data and ports only. */
@@ -20,7 +21,6 @@ export interface SlotDeployment {
   readonly backend: StateBackend;
   readonly budget: SlotBudget;
   readonly slot: SlotSettings;
-  readonly logLevel: string;
   readonly runnerId: string;
   /** By peer slot. */
   readonly ports: ReadonlyArray<readonly [number, MessagePort]>;
@@ -49,6 +49,7 @@ export type SlotReport =
   | { readonly kind: 'completed'; readonly id: number }
   | { readonly kind: 'refused'; readonly id: number; readonly error: ErrorJson }
   | { readonly kind: 'stats'; readonly stats: SlotStats }
+  | { readonly kind: 'metrics'; readonly families: readonly MetricFamily[] }
   /** The last message: every source had ended and the last checkpoint is complete. */
   | { readonly kind: 'finished' }
   /** The last message: the slot failed or was cancelled. */

@@ -14,19 +14,22 @@ import {
   keyGroupRange,
   systemRandom as random,
 } from '@millrace/kernel';
-import { defaultLsmLimits, inlineExecutor } from '@millrace/lsm';
+import { defaultLsmLimits, WorkerExecutor } from '@millrace/lsm';
 import { MemoryStateStore, type StateStore } from '@millrace/state';
 import { openLsmStore } from '@millrace/state-lsm';
 import { buildGraph, createSlot, type JobGraph, loadJob, type Slot } from '@millrace/streams';
-import { noTelemetry, type Telemetry } from '@millrace/telemetry';
+import { type RunningTelemetry, startTelemetry, type Telemetry } from '@millrace/telemetry';
 import { openJobStorage } from '@millrace/ufs';
 // Not from the index: a slot's thread needs no gRPC, which takes long to load.
 import { PortTransport } from '../exchange/port-transport.ts';
+import type { BackgroundFilesConfig } from './background-files.ts';
 import { memtableBytes } from './slot-budget.ts';
 import type { SlotDeployment, SlotReport, SlotRequest } from './slot-protocol.ts';
 
 /** How often figures go to the main thread. The end of the inputs is noticed at the same pace. */
 const statsIntervalMs = 100;
+const metricsIntervalMs = 1000;
+const executorCloseTimeoutMs = 1000;
 
 const port = parentPort as MessagePort;
 assert(port !== null, 'a slot thread runs as a worker');
@@ -47,6 +50,12 @@ interface OpenStore {
   close(): Promise<void>;
 }
 
+/** The files of the thread that builds tables: it opens its own file system. */
+function backgroundFiles(): { specifier: string; config: BackgroundFilesConfig } {
+  const { dfs, id: jobId, generation } = deployment;
+  return { specifier: new URL('./background-files.ts', import.meta.url).href, config: { dfs, jobId, generation } };
+}
+
 async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenStore> {
   const common = { clock, random, telemetry };
   if (deployment.backend === 'memory') {
@@ -62,7 +71,7 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
     files,
     holders,
     namespace,
-    executor: inlineExecutor(files),
+    executor: new WorkerExecutor({ files: backgroundFiles(), clock, closeTimeoutMs: executorCloseTimeoutMs }),
     cacheBytes: budget.blockCacheBytes,
     limits: { ...defaultLsmLimits, memtableBytes: memtableBytes(budget, tables, defaultLsmLimits.frozenMax) },
     clock,
@@ -78,9 +87,8 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
   };
 }
 
-async function build(transport: PortTransport): Promise<Opened> {
+async function build(transport: PortTransport, telemetry: Telemetry): Promise<Opened> {
   const { module, options, id, generation, subtask, parallelism, maxParallelism, restore } = deployment;
-  const telemetry = noTelemetry;
   const loaded: unknown = await import(pathToFileURL(module).href);
   const graph = buildGraph(loadJob(loaded, module), options);
   const opened = await openStore(graph, telemetry);
@@ -138,18 +146,29 @@ function handle(slot: Slot, request: SlotRequest): void {
   }
 }
 
-async function run(transport: PortTransport, built: Promise<Opened>): Promise<void> {
+/** Reports figures until the result is called, and once more then. */
+function reportFigures(slot: Slot, running: RunningTelemetry): () => void {
+  const stats = (): void => report({ kind: 'stats', stats: slot.stats() });
+  const metrics = (): void => report({ kind: 'metrics', families: running.metrics.collect() });
+  const timers = [setInterval(stats, statsIntervalMs), setInterval(metrics, metricsIntervalMs)];
+  return () => {
+    for (const timer of timers) clearInterval(timer);
+    stats();
+    metrics();
+  };
+}
+
+async function run(transport: PortTransport, built: Promise<Opened>, running: RunningTelemetry): Promise<void> {
   const opened = await built;
   const { slot } = opened;
   try {
     await slot.open();
     report({ kind: 'opened' });
-    const stats = setInterval(() => report({ kind: 'stats', stats: slot.stats() }), statsIntervalMs);
+    const stop = reportFigures(slot, running);
     try {
       await slot.run();
     } finally {
-      clearInterval(stats);
-      report({ kind: 'stats', stats: slot.stats() });
+      stop();
     }
     transport.close();
   } finally {
@@ -158,16 +177,21 @@ async function run(transport: PortTransport, built: Promise<Opened>): Promise<vo
 }
 
 async function main(): Promise<void> {
+  const { id, generation, subtask, runnerId } = deployment;
+  const attributes = { 'millrace.runner': runnerId, 'millrace.job': id, 'millrace.slot': subtask };
+  const running = await startTelemetry({ service: 'task-runner', clock, env: process.env, attributes });
+  const log = running.telemetry.log.child({ job: id, generation, subtask });
   const transport = new PortTransport(new Map(deployment.ports));
-  const built = build(transport);
+  const built = build(transport, { ...running.telemetry, log });
   serve(built);
   try {
-    await run(transport, built);
+    await run(transport, built, running);
     report({ kind: 'finished' });
   } catch (error) {
     report({ kind: 'failed', error: errorToJson(error) });
     transport.close(error);
   } finally {
+    await running.shutdown();
     port.close();
   }
 }

@@ -21,8 +21,10 @@ export class MemoryNetwork {
   readonly #pairs = new Map<string, { from: number; to: number; queue: Message[] }>();
   #running = false;
   #closed = false;
-  /** Most bytes of frames that were ever under way between one pair. */
-  bytesInFlightMax = 0;
+  /** Credit of each channel as its sender sees it or better: granted minus sent. */
+  readonly #creditBytes = new Map<string, number>();
+  /** Most bytes that any channel was ever sent beyond its credit: at most one frame in a correct slot. */
+  overdrawnBytesMax = 0;
 
   constructor(options: MemoryNetworkOptions = {}) {
     this.#random = options.random;
@@ -33,9 +35,13 @@ export class MemoryNetwork {
     return {
       send: (toSlot, edge, frame) => {
         // Transfers, so that a sender that touches its frame again is found out.
+        this.#credit(`${slot}>${toSlot}/${edge}`, -frame.length);
         this.#post(slot, toSlot, { kind: 'frame', edge, frame: new Uint8Array(frame.buffer.transfer()) });
       },
-      grant: (fromSlot, edge, bytes) => this.#post(slot, fromSlot, { kind: 'credit', edge, bytes }),
+      grant: (fromSlot, edge, bytes) => {
+        this.#credit(`${fromSlot}>${slot}/${edge}`, bytes);
+        this.#post(slot, fromSlot, { kind: 'credit', edge, bytes });
+      },
       listen: (listener) => {
         this.#listeners.set(slot, listener);
         this.#run();
@@ -53,6 +59,12 @@ export class MemoryNetwork {
     this.#pairs.clear();
   }
 
+  #credit(channel: string, bytes: number): void {
+    const credit = (this.#creditBytes.get(channel) ?? 0) + bytes;
+    this.#creditBytes.set(channel, credit);
+    this.overdrawnBytesMax = Math.max(this.overdrawnBytesMax, -credit);
+  }
+
   #post(from: number, to: number, message: Message): void {
     if (this.#closed) return;
     const key = `${from}>${to}`;
@@ -62,10 +74,6 @@ export class MemoryNetwork {
       this.#pairs.set(key, pair);
     }
     pair.queue.push(message);
-    if (message.kind === 'frame') {
-      const bytes = pair.queue.reduce((sum, one) => sum + (one.kind === 'frame' ? one.frame.length : 0), 0);
-      this.bytesInFlightMax = Math.max(this.bytesInFlightMax, bytes);
-    }
     this.#run();
   }
 
