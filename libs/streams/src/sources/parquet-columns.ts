@@ -10,7 +10,7 @@ export type ColumnType =
   | `${'int' | 'float' | 'string' | 'bool' | 'timestamp'}?`;
 
 type BaseType<C> = C extends 'string' ? string : C extends 'bool' ? boolean : number;
-export type ColumnValue<C extends ColumnType> = C extends `${infer B}?` ? BaseType<B> | null : BaseType<C>;
+type ColumnValue<C extends ColumnType> = C extends `${infer B}?` ? BaseType<B> | null : BaseType<C>;
 
 export type ColumnTypes = Readonly<Record<string, ColumnType>>;
 export type RowOf<C extends ColumnTypes> = { readonly [Name in keyof C]: ColumnValue<C[Name]> };
