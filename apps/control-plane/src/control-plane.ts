@@ -42,7 +42,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const worker = new ControlWorker({
     address: settings.temporalAddress,
     namespace: settings.namespace,
-    activities: controlActivities({ storage, runners, failPoint, clock, telemetry, log, activeSpan }),
+    activities: controlActivities({ storage, runners, failPoint, clock, telemetry, activeSpan }),
     workflowBundle: deps.workflowBundle,
     ...(deps.tracing === undefined ? {} : { tracing: deps.tracing }),
     clock,

@@ -1,11 +1,10 @@
 import { type Clock, type ErrorKind, errorToJson, MillraceError, type Timer } from '@millrace/kernel';
-import type { Logger, TraceContext } from '@millrace/telemetry';
+import type { TraceContext } from '@millrace/telemetry';
 import { ApplicationFailure, CancelledFailure, Context } from '@temporalio/activity';
 import type { StepScope } from './scope.ts';
 
 export interface ShellDeps {
   readonly clock: Clock;
-  readonly log: Logger;
   /** The span of the activity that runs now, for calls that leave this process. */
   readonly activeSpan: () => TraceContext | undefined;
 }
@@ -33,7 +32,6 @@ export function asActivity<I, O>(
       return await work(input, { signal: context.cancellationSignal, parent: deps.activeSpan() });
     } catch (error) {
       if (context.cancellationSignal.aborted) throw new CancelledFailure('cancelled');
-      deps.log.warn('activity failed', { activity: context.info.activityType, attempt: context.info.attempt, error });
       throw toFailure(error);
     } finally {
       timer?.cancel();

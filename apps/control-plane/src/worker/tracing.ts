@@ -21,8 +21,10 @@ export function workflowInterceptorModules(): readonly string[] {
   ];
 }
 
+export type WorkerTracing = Required<Pick<WorkerOptions, 'sinks'>> & Pick<WorkerOptions, 'interceptors'>;
+
 /** What a worker needs to export spans; with no pipeline, only what takes the sandbox's spans and drops them. */
-export function workerTracing(pipeline: SpanPipeline | undefined): Pick<WorkerOptions, 'interceptors' | 'sinks'> {
+export function workerTracing(pipeline: SpanPipeline | undefined): WorkerTracing {
   if (pipeline === undefined) return { sinks: drop };
   const sinks: InjectedSinks<OpenTelemetrySinks> = {
     exporter: makeWorkflowExporter(pipeline.processor, pipeline.resource),
