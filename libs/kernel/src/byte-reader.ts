@@ -1,6 +1,15 @@
 import { assert } from './assert.ts';
 
-const utf8Decoder = new TextDecoder('utf-8');
+/**
+ * Node's own decoder, on any Uint8Array: half the cost of a TextDecoder on short texts, and it keeps a leading byte order
+ * mark, which is a character like any other here.
+ */
+const { utf8Slice } = Buffer.prototype as unknown as {
+  utf8Slice(this: Uint8Array, start: number, end: number): string;
+};
+
+/** Up to here, joining characters is faster than a call into the decoder. */
+const shortText = 8;
 
 /** Reads what {@link ByteWriter} wrote, in place. Reading past `end` is a broken frame and asserts. */
 export class ByteReader {
@@ -66,16 +75,14 @@ export class ByteReader {
 
   utf8(count: number): string {
     const at = this.#take(count);
-    if (count < 24) {
-      let text = '';
-      for (let i = at; i < at + count; i++) {
-        const byte = this.bytes[i] as number;
-        if (byte > 0x7f) return utf8Decoder.decode(this.bytes.subarray(at, at + count));
-        text += String.fromCharCode(byte);
-      }
-      return text;
+    if (count > shortText) return utf8Slice.call(this.bytes, at, at + count);
+    let text = '';
+    for (let i = at; i < at + count; i++) {
+      const byte = this.bytes[i] as number;
+      if (byte > 0x7f) return utf8Slice.call(this.bytes, at, at + count);
+      text += String.fromCharCode(byte);
     }
-    return utf8Decoder.decode(this.bytes.subarray(at, at + count));
+    return text;
   }
 
   #take(count: number): number {

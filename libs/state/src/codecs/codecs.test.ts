@@ -56,10 +56,18 @@ describe('codecs', () => {
     for (const value of [-0, Number.NaN, -Infinity, 1 / 3]) expect(roundTrip(float64, value)).toBe(value);
   });
 
-  test.each(['', 'a', 'ä'.repeat(50), 'x'.repeat(127), 'x'.repeat(128), '€'.repeat(5461), '€'.repeat(5462), '😀'])(
-    'string keeps text of any length',
-    (value) => expect(roundTrip(string, value) === value).toBe(true),
-  );
+  test.each([
+    '',
+    'a',
+    'ä'.repeat(50),
+    'x'.repeat(127),
+    'x'.repeat(128),
+    '€'.repeat(5461),
+    '€'.repeat(5462),
+    '\ufeff',
+    '\ufeff with a byte order mark in front',
+    '😀',
+  ])('string keeps text of any length', (value) => expect(roundTrip(string, value) === value).toBe(true));
 
   test('decoded bytes are a copy', () => {
     const writer = new ByteWriter();
