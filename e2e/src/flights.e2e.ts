@@ -1,9 +1,10 @@
 import { expectedFlights } from '@millrace/examples/flights/expected';
+import { flightsFile } from '@millrace/examples/flights/file';
 import { expect, test } from 'vitest';
-import { asRows, differences, readPublishedRows } from './support/json-lines.ts';
+import { differences, readPublishedRows } from './support/json-lines.ts';
 import { TestStack } from './support/test-stack.ts';
 
-const expected = await expectedFlights();
+const expected = await expectedFlights(flightsFile);
 
 for (const { runners, slots } of [
   { runners: 1, slots: 2 },
@@ -23,8 +24,8 @@ for (const { runners, slots } of [
     expect(end.checkpoints).toBeGreaterThan(1);
     const airportDays = readPublishedRows(`${output}/airport-days`);
     const routes = readPublishedRows(`${output}/routes`);
-    expect(differences(airportDays, asRows(expected.airportDays))).toEqual([]);
-    expect(differences(routes, asRows(expected.routes))).toEqual([]);
+    expect(differences(airportDays, expected.airportDays)).toEqual([]);
+    expect(differences(routes, expected.routes)).toEqual([]);
     expect(airportDays.length).toBeGreaterThan(10_000);
     expect(routes.length).toBeGreaterThan(100_000);
   });

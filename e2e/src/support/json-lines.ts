@@ -12,11 +12,6 @@ export function readPublishedRows(directory: string): string[] {
   return rows.sort();
 }
 
-/** Rows as the job writes them, from an independent computation. */
-export function asRows(values: readonly unknown[]): string[] {
-  return values.map((value) => JSON.stringify(value)).sort();
-}
-
 /** The first few differences of two sorted lists, for a message that can be read; empty when equal. */
 export function differences(actual: readonly string[], expected: readonly string[]): string[] {
   const found: string[] = [];
