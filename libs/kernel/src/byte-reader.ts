@@ -5,7 +5,7 @@ import { assert } from './assert.ts';
  * mark, which is a character like any other here.
  */
 const { utf8Slice } = Buffer.prototype as unknown as {
-  utf8Slice(this: Uint8Array, start: number, end: number): string;
+  readonly utf8Slice: (this: Uint8Array, start: number, end: number) => string;
 };
 
 /** Up to here, joining characters is faster than a call into the decoder. */
