@@ -1,1 +1,2 @@
+export { Generations } from './generations.ts';
 export { type LsmStoreOptions, openLsmStore } from './lsm-store.ts';

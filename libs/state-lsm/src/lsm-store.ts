@@ -24,6 +24,8 @@ export interface LsmStoreOptions {
   readonly cacheBytes: number;
   /** Bounds of each table. */
   readonly limits: LsmLimits;
+  /** Shared by the stores of one process that serve generations of the same job; default: this store's own. */
+  readonly generations?: Generations;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }
@@ -38,13 +40,14 @@ class LsmStore implements StateStore {
   readonly name = storeName;
   readonly #options: LsmStoreOptions;
   readonly #cache: BlockCache;
-  readonly #generations = new Generations();
+  readonly #generations: Generations;
   readonly #tables = new Map<StateTable, LsmTable>();
   readonly #unobserve: () => void;
   #closing: Promise<void> | undefined;
 
   constructor(options: LsmStoreOptions) {
     this.#options = options;
+    this.#generations = options.generations ?? new Generations();
     this.#cache = new BlockCache({ bytesMax: options.cacheBytes });
     this.#unobserve = observe(options.telemetry.metrics, { cache: this.#cache, stats: () => this.#stats() });
   }

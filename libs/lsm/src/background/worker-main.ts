@@ -9,8 +9,8 @@ const port = parentPort;
 assert(port !== null, 'the background thread was started as a program');
 const { specifier, config } = workerData as FilesModule;
 const module = (await import(specifier)) as { readonly openBackgroundFiles: OpenBackgroundFiles };
-const { files, close } = await module.openBackgroundFiles(config);
-const queue = new TaskQueue(files);
+const opened = await module.openBackgroundFiles(config);
+const queue = new TaskQueue(opened.files);
 const running = new Set<Promise<void>>();
 
 async function answer(id: number, work: Promise<readonly TableInfo[]>): Promise<void> {
@@ -41,7 +41,7 @@ function track(work: Promise<void>): void {
 
 async function finish(): Promise<void> {
   await Promise.all(running);
-  await close();
+  await opened.close();
   port?.close();
 }
 

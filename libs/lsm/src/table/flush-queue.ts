@@ -24,6 +24,7 @@ interface Waiter {
 
 interface FrozenMemtable {
   readonly memtable: Memtable;
+  readonly parent: TraceContext | undefined;
   readonly waiters: Waiter[];
   /** Idle until built; a failure returns it to idle. */
   state: 'idle' | 'building' | 'built';
@@ -42,20 +43,21 @@ export class FlushQueue {
     this.#options = options;
   }
 
-  add(memtable: Memtable): void {
-    this.#queue.push({ memtable, waiters: [], state: 'idle', tables: [] });
+  /** The span of its build has `parent`. */
+  add(memtable: Memtable, parent: TraceContext | undefined): void {
+    this.#queue.push({ memtable, parent, waiters: [], state: 'idle', tables: [] });
     this.pump();
   }
 
-  /** Starts what may run now, also what failed before. The spans of builds that it starts have `parent`. */
-  pump(parent?: TraceContext): void {
+  /** Starts what may run now, also what failed before. */
+  pump(): void {
     if (this.#closed) return;
     for (const frozen of this.#queue) {
       if (this.#running >= this.#options.buildsMax) return;
       if (frozen.state !== 'idle') continue;
       frozen.state = 'building';
       this.#running++;
-      const building = this.#build(frozen, parent).finally(() => this.#building.delete(building));
+      const building = this.#build(frozen).finally(() => this.#building.delete(building));
       this.#building.add(building);
     }
   }
@@ -80,9 +82,9 @@ export class FlushQueue {
   }
 
   /** Whoever is rejected may come back at once, so the books are in order before anybody hears of the end. */
-  async #build(frozen: FrozenMemtable, parent: TraceContext | undefined): Promise<void> {
+  async #build(frozen: FrozenMemtable): Promise<void> {
     try {
-      frozen.tables = await this.#options.build(frozen.memtable, parent);
+      frozen.tables = await this.#options.build(frozen.memtable, frozen.parent);
       frozen.state = 'built';
       this.#running--;
       this.#install();

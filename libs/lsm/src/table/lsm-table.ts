@@ -102,7 +102,7 @@ export class LsmTable {
       install: (tables) => this.#install(tables),
       onFailure: (error) => this.#failed('flush', error),
     });
-    this.#buffer = new WriteBuffer(this.#limits.memtableBytes, (frozen) => this.#flushes.add(frozen));
+    this.#buffer = new WriteBuffer(this.#limits.memtableBytes, (frozen, parent) => this.#flushes.add(frozen, parent));
     this.#compactor = new Compactor({
       versions: this.#versions,
       executor,
@@ -205,9 +205,9 @@ export class LsmTable {
    */
   snapshot(parent?: TraceContext): Promise<LsmSnapshot> {
     this.#checkOpen();
-    this.#buffer.freeze();
+    this.#buffer.freeze(parent);
     const snapshot = this.#flushes.afterFrozen(() => this.#versions.snapshot());
-    this.#flushes.pump(parent);
+    this.#flushes.pump();
     this.#compactor.look();
     return snapshot;
   }

@@ -1,15 +1,19 @@
+import type { TraceContext } from '@millrace/telemetry';
 import type { ValueRef } from '../answers.ts';
 import { keyHash, Memtable, type MemtableAnswer, type MemtableSize, type MemtableView } from '../memtable/memtable.ts';
 import type { KeySlice } from './version.ts';
 
+/** `parent` is who asked for it; undefined when it was full. */
+type OnFreeze = (frozen: Memtable, parent: TraceContext | undefined) => void;
+
 /** The active memtable and the frozen ones before it, oldest first. */
 export class WriteBuffer {
   readonly #bytesMax: number;
-  readonly #onFreeze: (frozen: Memtable) => void;
+  readonly #onFreeze: OnFreeze;
   #active: Memtable;
   readonly #frozen: Memtable[] = [];
 
-  constructor(bytesMax: number, onFreeze: (frozen: Memtable) => void) {
+  constructor(bytesMax: number, onFreeze: OnFreeze) {
     this.#bytesMax = bytesMax;
     this.#onFreeze = onFreeze;
     this.#active = new Memtable({ bytesMax });
@@ -54,12 +58,12 @@ export class WriteBuffer {
   }
 
   /** Freezes what was written since the last time, if anything was. */
-  freeze(): void {
+  freeze(parent?: TraceContext): void {
     const full = this.#active;
     if (full.count === 0) return;
     this.#active = new Memtable({ bytesMax: this.#bytesMax, size: this.#sizeAfter(full.size) });
     this.#frozen.push(full);
-    this.#onFreeze(full);
+    this.#onFreeze(full, parent);
   }
 
   /** Lets go of the oldest frozen memtable, which a table has replaced. */
