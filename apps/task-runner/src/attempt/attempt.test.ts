@@ -161,6 +161,13 @@ describe('an attempt in worker threads', { timeout: 90_000 }, () => {
     });
   });
 
+  it('ends when the thread of a slot dies, also while another slot does not give its thread back', async () => {
+    const bench = await Bench.open('memory');
+    const options = { records: 5000, recordsPerSecond: 5000, output: join(directory, 'out'), exitAt: 700, spinAt: 500 };
+    const handle = bench.attempts.start(await bench.plan(1, 2, { options }), 'r1');
+    await expect(handle.done).rejects.toMatchObject({ code: 'slot-lost', kind: 'retry' });
+  });
+
   it('a newer attempt of the job takes over, an older one is refused', async () => {
     const bench = await Bench.open('memory');
     const older = bench.attempts.start(await bench.plan(1, 1), 'r1');

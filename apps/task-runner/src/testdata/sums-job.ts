@@ -7,17 +7,22 @@ const options = z.object({
   output: z.string(),
   /** Index of a record whose handler throws; none by default. */
   failAt: z.int().optional(),
+  /** Index of a record at which the thread ends, and of one that never lets the thread go. */
+  exitAt: z.int().optional(),
+  spinAt: z.int().optional(),
 });
 
 const total = struct({ key: int64, count: int64, sum: float64 });
 
 /** Running sums of ten keys: small, and its exact result is known. */
-export default job('sums', { options }, (flow, { records, recordsPerSecond, output, failAt }) => {
+export default job('sums', { options }, (flow, { records, recordsPerSecond, output, failAt, exitAt, spinAt }) => {
   flow
     .from(generator({ records, recordsPerSecond, record: (n) => ({ key: n % 10, n }) }), { uid: 'numbers' })
     .map(
       (record) => {
         if (record.n === failAt) throw new Error(`no more than ${failAt}`);
+        if (record.n === exitAt) process.exit(3);
+        while (record.n === spinAt);
         return record;
       },
       { uid: 'check' },

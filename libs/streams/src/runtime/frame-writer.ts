@@ -4,7 +4,7 @@ import { elementKind } from './elements.ts';
 import type { Barrier } from './slot.ts';
 
 /** The largest record that may travel between threads: a frame holds at least one record whole. */
-export const recordBytesMax = 16 * 1024 * 1024;
+const recordBytesMax = 16 * 1024 * 1024;
 
 /** Bytes of a record before its value: kind, timestamp, length. */
 const recordHeadBytes = 13;

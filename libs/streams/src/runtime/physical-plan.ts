@@ -19,7 +19,7 @@ export interface PhysicalPlan {
 }
 
 /** True when records of `edge` pass as calls: a forward edge that is the only input of its operator. */
-export function isChained(graph: JobGraph, edge: Edge): boolean {
+function isChained(graph: JobGraph, edge: Edge): boolean {
   if (edge.partitioning.kind !== 'forward') return false;
   return graph.edges.every((other) => other === edge || other.to !== edge.to);
 }

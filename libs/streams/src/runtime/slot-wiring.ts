@@ -33,7 +33,7 @@ export interface WiringHost extends TaskHost {
  * Records that may wait between two tasks of one slot. Their size is unknown, so the byte window is taken for records
  * of 128 bytes; small enough that a barrier is not long behind them.
  */
-export function localWindowRecords(channelWindowBytes: number): number {
+function localWindowRecords(channelWindowBytes: number): number {
   return Math.min(1024, Math.max(8, Math.floor(channelWindowBytes / 128)));
 }
 
