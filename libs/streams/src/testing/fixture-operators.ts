@@ -1,5 +1,5 @@
 /** Small operators for tests of the runtime itself: a split source, a keyed sum, an exactly-once sink. */
-import { ByteWriter, containsKeyGroup, keyGroupOf, type Random } from '@millrace/kernel';
+import { assert, ByteWriter, containsKeyGroup, keyGroupOf, type Random } from '@millrace/kernel';
 import type { Codec, SnapshotHandle } from '@millrace/state';
 import type { Operator, OperatorContext, OperatorPart, Poll, SourceOperator } from '../runtime/operator.ts';
 
@@ -218,12 +218,13 @@ interface Transaction {
   readonly values: readonly unknown[];
 }
 
-/** Two-phase commit: what came before a barrier is published when that checkpoint is registered. */
+/** Refuses records behind their watermark. Two-phase commit: what came before a barrier is published when that checkpoint is registered. */
 export class PublishingSink extends PassOperator {
   readonly #published: Published;
   readonly #random: Random | undefined;
   #values: unknown[] = [];
   #transactions: Transaction[] = [];
+  #watermarkMs = Number.NEGATIVE_INFINITY;
 
   constructor(published: Published, random?: Random) {
     super();
@@ -237,9 +238,15 @@ export class PublishingSink extends PassOperator {
     for (const one of (context.restoredList ?? []) as Transaction[]) this.#published.commit(one.mark, one.values);
   }
 
-  override record(value: unknown): void | Promise<void> {
+  override record(value: unknown, timestampMs: number): void | Promise<void> {
+    assert(timestampMs > this.#watermarkMs, `a record of ${timestampMs} behind the watermark ${this.#watermarkMs}`);
     this.#values.push(value);
     if (this.#random?.below(16) === 0) return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  override watermark(watermarkMs: number): void {
+    assert(watermarkMs > this.#watermarkMs, `a watermark of ${watermarkMs} behind that of ${this.#watermarkMs}`);
+    this.#watermarkMs = watermarkMs;
   }
 
   override async snapshot(checkpoint: number): Promise<OperatorPart> {
