@@ -158,7 +158,7 @@ describe('the file sink', () => {
 class Crash extends Error {}
 
 /**
- * The whole life of a job with a checkpoint every few polls. Crashes once, before step `crashAt`, and restarts from the
+ * The whole life of a job with a round after each poll, of which every other one is never registered. Crashes once, before step `crashAt`, and restarts from the
  * newest registered checkpoint; registration itself is the point between `checkpoint` and `complete`.
  */
 async function crashing(files: MemoryOutputFiles, crashAt: number): Promise<void> {
@@ -169,9 +169,12 @@ async function crashing(files: MemoryOutputFiles, crashAt: number): Promise<void
       parallelism,
       ...(registered === undefined ? {} : { restore: registered }),
     });
+    let round = 0;
     for (let ended = false; !ended; ) {
-      ended = await run.step(1, 150);
+      ended = await run.step(1, 75);
       const checkpoint = await run.checkpoint();
+      // Every other round fails after its snapshot: nobody registers it, and the next one has to carry its files.
+      if (round++ % 2 === 0 && !ended) continue;
       registered = checkpoint;
       await run.complete(checkpoint);
     }
