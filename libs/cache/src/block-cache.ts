@@ -23,6 +23,9 @@ export interface BlockCacheOptions {
  */
 export class BlockCache {
   readonly bytesMax: number;
+  /** Looks at slots that had their item, and at such that had not; owners count them. */
+  hits = 0;
+  misses = 0;
   evictions = 0;
   #bytes = 0;
   #reservedBytes = 0;

@@ -29,6 +29,8 @@ export function observe(metrics: Metrics, { cache, stats }: Observed): () => voi
     ),
     metrics.gauge('millrace_lsm_writers_waiting', 'Writers held back', () => sum((each) => each.writersWaiting)),
     metrics.gauge('millrace_lsm_block_cache_bytes', 'Blocks in memory', () => cache.bytes),
+    metrics.gauge('millrace_lsm_block_cache_hits', 'Looks for a block that found it in memory', () => cache.hits),
+    metrics.gauge('millrace_lsm_block_cache_misses', 'Looks for a block that did not', () => cache.misses),
     metrics.gauge('millrace_lsm_index_bytes', 'Filters and indexes in memory', () => cache.reservedBytes),
   ];
   return () => {

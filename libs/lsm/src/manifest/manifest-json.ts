@@ -3,7 +3,7 @@ import type { TableInfo } from '../sst/table-info.ts';
 import type { KeyRange } from './key-range.ts';
 import { type Manifest, type ManifestTable, manifestTable, type SortedRun } from './manifest.ts';
 
-export const manifestVersion = 1;
+const manifestVersion = 1;
 
 /** Plain JSON; keys in base64. */
 export interface ManifestJson {

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import { MillraceError } from '@millrace/kernel';
 import { corrupt } from '../errors.ts';
 
-export const footerBytes = 48;
+const footerBytes = 48;
 export const formatVersion = 1;
 const magic = 'MILLRSST';
 const versionAt = 32;

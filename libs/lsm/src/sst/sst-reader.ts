@@ -80,7 +80,12 @@ export class SstReader {
   cached(block: number): Block | undefined {
     const owner = (this.#contents as Contents).owner;
     const found = owner.blocks[block];
-    if (found !== undefined) owner.visited[block] = 1;
+    if (found === undefined) {
+      this.#cache.misses++;
+      return undefined;
+    }
+    this.#cache.hits++;
+    owner.visited[block] = 1;
     return found;
   }
 

@@ -4,7 +4,7 @@
  * Calls are ordered: a read sees the writes before it and none after, a snapshot holds exactly the writes before it.
  */
 import type { BlockCache } from '@millrace/cache';
-import { type Clock, compareBytes, type MaybePromise, MillraceError, Semaphore } from '@millrace/kernel';
+import { assert, type Clock, compareBytes, type MaybePromise, MillraceError, Semaphore } from '@millrace/kernel';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
 import type { FileStore } from '@millrace/ufs';
 import type { Answer, EntryPage, KeyList, ValueList, ValueRef } from '../answers.ts';
@@ -126,6 +126,7 @@ export class LsmTable {
   ): void {
     this.#checkSize('key', keyEnd - keyStart, this.#limits.keyBytesMax);
     this.#checkSize('value', valueEnd - valueStart, this.#limits.valueBytesMax);
+    assert(expiresAtMs >= 0, `an expiry of ${expiresAtMs}`);
     this.#buffer.put(bytes, keyStart, keyEnd, valueStart, valueEnd, expiresAtMs);
   }
 
@@ -162,21 +163,19 @@ export class LsmTable {
     const found = new ValueCollector(keys.count);
     const into: ValueRef = { bytes: keys.bytes, start: 0, end: 0 };
     const nowMs = this.#options.clock.nowMs();
-    const fetch = new BlockFetch({ reads: this.#reads, parent });
-    const unknown: KeySlice[] = [];
-    const indexes: number[] = [];
+    let rest: PendingGet | undefined;
     for (let i = 0; i < keys.count; i++) {
       const start = keys.offsets[i] as number;
       const end = keys.offsets[i + 1] as number;
       const answer = this.get(keys.bytes, start, end, into);
       if (answer === 'found') found.add(i, into);
       if (answer !== 'unknown') continue;
-      fetch.want(this.#missing);
-      unknown.push({ bytes: keys.bytes, start, end, hash: this.#key.hash });
-      indexes.push(i);
+      rest ??= { keys: [], indexes: [], found, fetch: new BlockFetch({ reads: this.#reads, parent }), nowMs };
+      rest.fetch.want(this.#missing);
+      rest.keys.push({ bytes: keys.bytes, start, end, hash: this.#key.hash });
+      rest.indexes.push(i);
     }
-    if (unknown.length === 0) return found.finish();
-    return this.#getRest({ keys: unknown, indexes, found, fetch, nowMs });
+    return rest === undefined ? found.finish() : this.#getRest(rest);
   }
 
   /** Lazy pages of a consistent view as of this call. The view is kept until the iteration ends. */
@@ -325,9 +324,9 @@ export class LsmTable {
 }
 
 interface PendingGet {
-  readonly keys: readonly KeySlice[];
+  readonly keys: KeySlice[];
   /** Where the answer of each goes. */
-  readonly indexes: readonly number[];
+  readonly indexes: number[];
   readonly found: ValueCollector;
   readonly fetch: BlockFetch;
   readonly nowMs: number;

@@ -6,7 +6,7 @@ export class ValueCollector {
   readonly #present: Uint8Array;
   readonly #starts: Uint32Array;
   readonly #ends: Uint32Array;
-  readonly #arena = new ByteWriter(1024);
+  readonly #arena: ByteWriter;
   #lastKey = -1;
   #isInOrder = true;
 
@@ -14,6 +14,7 @@ export class ValueCollector {
     this.#present = new Uint8Array(keys);
     this.#starts = new Uint32Array(keys);
     this.#ends = new Uint32Array(keys);
+    this.#arena = new ByteWriter(Math.min(4096, 64 * keys));
   }
 
   /** Copies the value of key `index`. */
