@@ -1,7 +1,8 @@
 /**
- * What one hop between two tasks costs: `node libs/streams/src/runtime/runtime.bench.ts`. A source that emits one and the same
- * record, then operators that pass it on, each in a task of its own. Microseconds of one core per record and hop. The remote hop is two
- * slots on one thread over the in-memory network, so it counts both sides: encode, frame, decode; not the message port.
+ * What one hop between two tasks costs: `node libs/streams/src/runtime/runtime.bench.ts`. A source that emits records of
+ * one shape, then operators that pass them on, each in a task of its own. CPU time of the whole process, so that a busy
+ * machine hardly changes it. A remote hop is between two slots on one thread over the in-memory network, so it counts
+ * both sides (encode, frame, decode) and not the message port.
  */
 
 import type { Codec } from '@millrace/state';
@@ -54,9 +55,10 @@ async function measure(name: string, partitioning: Partitioning, parallelism: nu
   const graph = testGraph(operators, edges);
   for (let round = 0; round < 3; round++) {
     const cluster = await LocalCluster.start({ graph: () => graph, store: new MemoryStateStore(), parallelism });
-    const started = performance.now();
+    const started = process.cpuUsage();
     await cluster.finish();
-    const us = ((performance.now() - started) * 1000) / records;
+    const used = process.cpuUsage(started);
+    const us = (used.user + used.system) / records;
     if (round === 2) console.log(`${name}: ${us.toFixed(3)} us per record over ${hops} hops`);
   }
 }
