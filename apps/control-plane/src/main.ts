@@ -43,21 +43,28 @@ async function main(): Promise<void> {
     await dfs.close();
     await running.shutdown();
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      stop().then(
-        () => process.exit(0),
-        (error: unknown) => fail(error),
-      );
-    });
+  const stopAndExit = (): void => {
+    stop().then(() => process.exit(0), fail);
+  };
+  process.once('SIGTERM', stopAndExit);
+  process.once('SIGINT', stopAndExit);
+  // The launcher may die without a word: then this input ends.
+  if (process.env.MILLRACE_EXIT_WITH_STDIN === '1') {
+    process.stdin.on('end', stopAndExit).on('error', stopAndExit).resume();
   }
   await plane.polling;
-  if (!stopping) process.stdout.write(`${JSON.stringify({ ready: 'control-plane', console: plane.consoleUrl })}\n`);
+  if (!stopping) say({ ready: 'control-plane', console: plane.consoleUrl });
+}
+
+/** One JSON line for whoever started this process. */
+function say(line: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
 function fail(error: unknown): never {
-  const { code, message } = errorToJson(error);
-  process.stderr.write(`${JSON.stringify({ failed: 'control-plane', code, message })}\n`);
+  const json = errorToJson(error);
+  say({ error: json });
+  process.stderr.write(`${json.code}: ${json.message}\n`);
   process.exit(1);
 }
 

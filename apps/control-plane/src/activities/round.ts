@@ -144,7 +144,7 @@ export class Round {
       );
     } catch (error) {
       const e = MillraceError.from(error);
-      if (e.code === 'runner-lost') return;
+      if (e.code === 'runner-lost' || e.code === 'attempt-unknown') return;
       throw e;
     }
   }

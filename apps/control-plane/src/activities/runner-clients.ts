@@ -60,18 +60,12 @@ export class RunnerClients {
 }
 
 /**
- * A runner that refuses the attempt (it has failed there, or another process answers at the address) is a lost runner:
- * whether the job itself is fenced is for its record to say.
+ * A runner that refuses the attempt (a newer one runs there, or another process answers at the address) is a lost
+ * runner: whether the job itself is fenced is for its record to say.
  */
 function ofRunner(error: unknown, runner: RunnerAddress): MillraceError {
   const e = MillraceError.from(error);
-  if (e.kind !== 'fenced') return e;
-  return new MillraceError(
-    'runner-lost',
-    `Runner ${runner.runnerId} (${runner.address}) does not host the attempt: ${e.message}`,
-    {
-      cause: e,
-      details: { runnerId: runner.runnerId, refused: true },
-    },
-  );
+  if (e.code !== 'attempt-fenced' && e.code !== 'runner-mismatch') return e;
+  const message = `Runner ${runner.runnerId} (${runner.address}) is not there for the attempt any more: ${e.message}`;
+  return new MillraceError('runner-lost', message, { details: { runnerId: runner.runnerId, address: runner.address } });
 }

@@ -39,7 +39,7 @@ export function asActivity<I, O>(
   };
 }
 
-export function toFailure(error: unknown): ApplicationFailure {
+function toFailure(error: unknown): ApplicationFailure {
   const e = MillraceError.from(error);
   const { code, message, details } = errorToJson(e);
   return ApplicationFailure.create({

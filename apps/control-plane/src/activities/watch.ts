@@ -33,6 +33,7 @@ export async function watchRunners(
       );
     } catch (error) {
       const e = MillraceError.from(error);
+      if (e.code === 'runner-lost') throw e;
       if (e.code === 'rpc-unavailable' || e.code === 'rpc-deadline') {
         const silentMs = clock.monotonicMs() - (times.get(runner.runnerId) ?? 0);
         if (silentMs < input.silenceMaxMs) return;

@@ -7,11 +7,19 @@ import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/w
  */
 export function installTemporalRuntime(log: Logger): void {
   const logger = new DefaultLogger('INFO', ({ level, message, meta }) => {
-    const fields = { ...meta };
-    if (level === 'ERROR') log.error(message, fields);
+    const fields: Record<string, unknown> = { ...meta };
+    // Failures of steps and attempts are part of life: they are repeated, and whoever waits for them hears of them.
+    if (message === 'Activity failed' || message === 'Workflow failed') log.info(message, brief(fields));
+    else if (level === 'ERROR') log.error(message, fields);
     else if (level === 'WARN') log.warn(message, fields);
     else log.debug(message, fields);
   });
   const filter = makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' });
   Runtime.install({ logger, shutdownSignals: [], telemetryOptions: { logging: { filter, forward: {} } } });
+}
+
+function brief(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { workflowId, activityType, attempt, error } = fields;
+  const reason = error instanceof Error ? error.message : String(error);
+  return { workflowId, reason, ...(activityType === undefined ? {} : { activityType, attempt }) };
 }

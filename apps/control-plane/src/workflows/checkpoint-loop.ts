@@ -42,7 +42,7 @@ export interface LoopResult {
 }
 
 const recentMax = 20;
-export const checkpointNow = defineSignal(signals.checkpointNow);
+const checkpointNow = defineSignal(signals.checkpointNow);
 const status = defineQuery<LoopStatus>(queries.status);
 
 /**

@@ -42,9 +42,9 @@ interface JobCarried {
   readonly cancelRequested: boolean;
 }
 
-export const cancelSignal = defineSignal(signals.cancel);
-export const attemptPlanned = defineSignal<[AttemptPlan]>(signals.attemptPlanned);
-export const jobStatus = defineQuery<JobStatus>(queries.status);
+const cancelSignal = defineSignal(signals.cancel);
+const attemptPlanned = defineSignal<[AttemptPlan]>(signals.attemptPlanned);
+const jobStatus = defineQuery<JobStatus>(queries.status);
 
 /** Failures that say nothing of the job: they do not use up its budget. */
 const harmless = new Set(['lease-lapsed', 'runner-stopped']);

@@ -29,6 +29,7 @@ test.each(histories.map((path) => [basename(path, '.history.json'), path]))(
   async (_, path) => {
     const { workflowId, events } = JSON.parse(readFileSync(path, 'utf8')) as { workflowId: string; events: string };
     const history = proto.temporal.api.history.v1.History.decode(Buffer.from(events, 'base64'));
-    await Worker.runReplayHistory({ workflowBundle, ...workerTracing(undefined) }, history, workflowId);
+    const replay = Worker.runReplayHistory({ workflowBundle, ...workerTracing(undefined) }, history, workflowId);
+    await expect(replay).resolves.toBeUndefined();
   },
 );

@@ -1,4 +1,5 @@
 import { noTelemetry } from '@millrace/telemetry';
+import { resolveTemporal, startDevServer } from '@millrace/temporal-server';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { installTemporalRuntime } from './runtime.ts';
 import { type ControlProcess, Environment } from './testing/environment.ts';
@@ -18,7 +19,8 @@ async function runner(options: Omit<ScriptedRunnerOptions, 'address'>): Promise<
 
 beforeAll(async () => {
   installTemporalRuntime(noTelemetry.log);
-  environment = await Environment.start();
+  const binary = await resolveTemporal();
+  environment = await Environment.start((where) => startDevServer({ binary, ...where }));
   control = await environment.startControl();
   jobs = new Jobs(environment.address);
 }, 60_000);
@@ -125,6 +127,25 @@ test('options that the job does not know end it at once, naming the path', async
     cause: { type: 'job-options', message: 'options.bad: is not an option' },
   });
 });
+
+test.each(['barrier.after-inject', 'drain.after-write', 'register.after-commit'])(
+  'a control plane that is killed at %s is replaced and the round ends well',
+  async (point) => {
+    const job = `dies-${point.replaceAll('.', '-')}`;
+    const { host } = await runner({ id: job, slots: 1 });
+    await control.kill('SIGKILL');
+    const dying = await environment.startControl({ MILLRACE_FAILPOINT: `${point}:crash` });
+    await jobs.start({ job, checkpointIntervalMs: 300 });
+    await dying.exited;
+    control = await environment.startControl();
+    await until('two rounds', async () => (await jobs.loop(job)).roundsDone >= 2, 40_000);
+    expect((await jobs.loop(job)).roundsFailed).toBe(0);
+    expect(host.latest.barriers.slice(0, 2)).toEqual([1, 2]);
+    host.latest.endInputs();
+    expect(await jobs.result(job)).toMatchObject({ state: 'finished', generation: 1 });
+  },
+  90_000,
+);
 
 test('an attempt survives kill -9 of Temporal and of the control plane', async () => {
   const { host } = await runner({ id: 'outage-1', slots: 1 });

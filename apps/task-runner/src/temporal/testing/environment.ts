@@ -4,7 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { type DevServer, resolveTemporal, startDevServer } from '@millrace/temporal-server';
+
+/** A Temporal server as `@millrace/temporal-server` starts it. */
+export interface TestServer {
+  readonly address: string;
+  readonly uiUrl: string;
+  readonly pid: number;
+  readonly exited: Promise<unknown>;
+}
+
+/** Starts a server; port 0 = any free one. */
+export type StartServer = (where: { dataDir: string; port: number; uiPort: number }) => Promise<TestServer>;
 
 /** A control plane as its own process. */
 export interface ControlProcess {
@@ -17,12 +27,17 @@ export interface ControlProcess {
 export class Environment {
   readonly directory = mkdtempSync(join(tmpdir(), 'millrace-runner-'));
   readonly #children = new Set<ChildProcess>();
-  #server: DevServer | undefined;
+  readonly #start: StartServer;
+  #server: TestServer | undefined;
   #port = 0;
   #uiPort = 0;
 
-  static async start(): Promise<Environment> {
-    const environment = new Environment();
+  private constructor(start: StartServer) {
+    this.#start = start;
+  }
+
+  static async start(start: StartServer): Promise<Environment> {
+    const environment = new Environment(start);
     await environment.startServer();
     return environment;
   }
@@ -33,9 +48,8 @@ export class Environment {
 
   /** Starts the Temporal server, again with the same data and port. */
   async startServer(): Promise<void> {
-    const binary = await resolveTemporal();
     const dataDir = join(this.directory, 'temporal');
-    this.#server = await startDevServer({ binary, dataDir, port: this.#port, uiPort: this.#uiPort });
+    this.#server = await this.#start({ dataDir, port: this.#port, uiPort: this.#uiPort });
     this.#port = Number(this.#server.address.split(':')[1]);
     this.#uiPort = Number(new URL(this.#server.uiUrl).port);
   }

@@ -91,7 +91,7 @@ export class ScriptedHost implements AttemptHost {
         BigInt(attempt.plan.generation) === target.generation &&
         this.#runnerId === target.runnerId,
     );
-    if (found === undefined) throw new MillraceError('attempt-fenced', 'no such attempt here');
+    if (found === undefined) throw new MillraceError('attempt-unknown', 'no such attempt here');
     return found;
   }
 
