@@ -49,7 +49,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     random,
     log,
   });
-  const jobs = new JobsView({ address: settings.temporalAddress, namespace: settings.namespace, storage });
+  const jobs = new JobsView({ address: settings.temporalAddress, namespace: settings.namespace, storage, runners });
   const app = consoleApp({ jobs, metrics: deps.metrics, healthy: () => worker.polling });
   const console = await serveConsole(app, settings.consoleHost, settings.consolePort);
   let stopped: Promise<void> | undefined;

@@ -13,7 +13,7 @@ export async function fetchLiveFigures(console: string | undefined, id: string):
     const response = await fetch(`${console}/api/jobs/${encodeURIComponent(id)}/live`, {
       signal: AbortSignal.timeout(2000),
     });
-    return response.ok ? ((await response.json()) as LiveFigures) : undefined;
+    return response.ok ? (((await response.json()) as LiveFigures | null) ?? undefined) : undefined;
   } catch {
     return undefined;
   }

@@ -19,6 +19,7 @@ export function consoleApp(options: ConsoleOptions): Hono {
   app.get('/', (context) => context.html(page));
   app.get('/api/jobs', async (context) => context.json(await jobs.list()));
   app.get('/api/jobs/:id', async (context) => context.json(await jobs.get(context.req.param('id'))));
+  app.get('/api/jobs/:id/live', async (context) => context.json((await jobs.live(context.req.param('id'))) ?? null));
   app.get('/metrics', async (context) =>
     context.body(await options.metrics(), 200, { 'content-type': prometheusContentType }),
   );

@@ -1,7 +1,9 @@
 import { connectMillrace, type JobSummary, type MillraceClient } from '@millrace/client';
 import { isKind } from '@millrace/kernel';
-import type { JobRecord, JobStatus, LoopStatus } from '@millrace/proto/control';
+import type { AttemptPlan, JobRecord, JobStatus, LoopStatus } from '@millrace/proto/control';
+import type { RunnerClients } from '../activities/runner-clients.ts';
 import type { ControlStorage } from '../storage/control-storage.ts';
+import { askLive, type LiveView } from './live.ts';
 
 /** Everything that the console shows of one job. */
 export interface JobView {
@@ -14,12 +16,17 @@ export interface JobsViewOptions {
   readonly address: string;
   readonly namespace: string;
   readonly storage: ControlStorage;
+  readonly runners: RunnerClients;
 }
+
+/** Plans remembered, so that live figures go on while Temporal is away. */
+const plansMax = 1000;
 
 /** Jobs as read from Temporal and from the DFS, for the console. Connects when first asked, again after a failure. */
 export class JobsView {
   readonly #options: JobsViewOptions;
   #client: Promise<MillraceClient> | undefined;
+  readonly #plans = new Map<string, AttemptPlan>();
 
   constructor(options: JobsViewOptions) {
     this.#options = options;
@@ -39,9 +46,30 @@ export class JobsView {
     });
   }
 
+  /** Live figures from the runners; undefined while no attempt runs. Rejects with `job-not-found`. */
+  async live(id: string): Promise<LiveView | undefined> {
+    const plan = await this.#planOf(id);
+    return plan === undefined ? undefined : await askLive(this.#options.runners, plan);
+  }
+
   async close(): Promise<void> {
     const client = await this.#client?.catch(() => undefined);
     await client?.close();
+  }
+
+  async #planOf(id: string): Promise<AttemptPlan | undefined> {
+    try {
+      const { plan } = await this.#with((client) => client.job(id).status());
+      this.#plans.delete(id);
+      if (plan === null) return undefined;
+      this.#plans.set(id, plan);
+      if (this.#plans.size > plansMax) this.#plans.delete(this.#plans.keys().next().value as string);
+      return plan;
+    } catch (error) {
+      const known = this.#plans.get(id);
+      if (known !== undefined && (isKind(error, 'setup') || isKind(error, 'retry'))) return known;
+      throw error;
+    }
   }
 
   async #with<T>(work: (client: MillraceClient) => Promise<T>): Promise<T> {

@@ -45,6 +45,19 @@ function checkpoints(view) {
       rounds.map((r) => row([r.checkpoint, r.durationMs, r.bytesPut, r.bytesLinked, text(r.path)]))) : '');
 }
 
+const seen = {};
+function live(view) {
+  const l = view.live;
+  if (!l) return '';
+  const id = view.status.id, now = performance.now(), before = seen[id];
+  const rate = before ? Math.max(0, Math.round((l.recordsRead - before.records) * 1000 / (now - before.at))) : 0;
+  seen[id] = { records: l.recordsRead, at: now };
+  const mark = (ms) => ms === null ? '–' : ms >= 8.64e15 ? 'end' : new Date(ms).toISOString();
+  return '<h3>Now</h3><p>' + l.recordsRead.toLocaleString() + ' records read, ' + rate.toLocaleString() + '/s, ' + l.recordsWritten.toLocaleString() + ' written, watermark ' + mark(l.watermarkMs) + '</p>' +
+    table(['Subtask', 'Read', 'Written', 'In flight', 'Buffered', 'Watermark'],
+      l.slots.map((s) => row([s.subtask, s.recordsIn, s.recordsOut, s.inFlight, s.buffered, mark(s.watermarkMs)])));
+}
+
 function job(view) {
   const s = view.status;
   const slots = s.plan ? s.plan.slots.map((slot, i) => i + ' on ' + text(slot.runnerId) + ' (' + text(slot.address) + ')').join(', ') : '–';
@@ -52,7 +65,7 @@ function job(view) {
     '<p>' + text(s.details) + '</p>' +
     table(['Job', 'Generation', 'Parallelism', 'Failures', 'Subtasks'], [row([text(s.job), s.generation, s.parallelism, s.failures, slots])]) +
     (s.lastFailure ? '<p class="error">Last failure: ' + text(s.lastFailure) + '</p>' : '') +
-    operators(s) + checkpoints(view) + '</section>';
+    live(view) + operators(s) + checkpoints(view) + '</section>';
 }
 
 async function get(path) {
@@ -67,7 +80,11 @@ async function refresh() {
     const jobs = await get('api/jobs');
     const open = jobs.filter((j) => j.endedMs === null);
     const ended = jobs.filter((j) => j.endedMs !== null);
-    const views = await Promise.all(open.map((j) => get('api/jobs/' + encodeURIComponent(j.id)).catch(() => null)));
+    const views = await Promise.all(open.map(async (j) => {
+      const path = 'api/jobs/' + encodeURIComponent(j.id);
+      const view = await get(path).catch(() => null);
+      return view && { ...view, live: await get(path + '/live').catch(() => null) };
+    }));
     document.getElementById('jobs').innerHTML =
       (views.filter(Boolean).map(job).join('') || '<p class="note">No job is running.</p>') +
       (ended.length ? '<h2>Ended</h2>' + table(['Job', 'State', 'Generation', 'Started', 'Ended'],
