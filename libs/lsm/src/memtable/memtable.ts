@@ -27,6 +27,17 @@ export interface MemtableOptions {
   /** For arena, entries and hash table together. Only an entry that is larger by itself may exceed it, alone. */
   readonly bytesMax: number;
   readonly size?: MemtableSize | undefined;
+  /** Memory of a predecessor that is done; in place of `size`. */
+  readonly reuse?: MemtableMemory | undefined;
+}
+
+/**
+ * Shared memory to be used again. The engine does not count shared memory when it decides whether to collect garbage,
+ * so what is merely dropped may stay for long.
+ */
+export interface MemtableMemory {
+  readonly arena: SharedArrayBuffer;
+  readonly words: SharedArrayBuffer;
 }
 
 /** What a key has here: nothing, a live value, or a deletion or expiry that hides older versions elsewhere. */
@@ -53,6 +64,8 @@ export interface MemtableView {
 
 const slotWords = 2;
 const slotBytes = slotWords * 4;
+/** Of the budget; the rest is left to entries, so that memory used again suits small values, too. */
+const arenaShareMax = 7 / 8;
 const smallest: MemtableSize = { arenaBytes: 4096, entries: 128 };
 
 /**
@@ -78,12 +91,12 @@ export class Memtable {
 
   constructor(options: MemtableOptions) {
     this.#bytesMax = options.bytesMax;
-    const size = options.size ?? smallest;
-    this.#arena = new Uint8Array(new SharedArrayBuffer(size.arenaBytes));
-    const words = new SharedArrayBuffer(size.entries * entryBytes);
+    const { arenaBytes, entries } = options.size ?? smallest;
+    this.#arena = new Uint8Array(options.reuse?.arena ?? new SharedArrayBuffer(arenaBytes));
+    const words = options.reuse?.words ?? new SharedArrayBuffer(entries * entryBytes);
     this.#words = new Int32Array(words);
     this.#expiry = new Float64Array(words);
-    this.#slots = new Int32Array(slotsFor(size.entries) * slotWords);
+    this.#slots = new Int32Array(slotsFor(this.#words.length / entryWords) * slotWords);
     this.#mask = this.#slots.length / slotWords - 1;
   }
 
@@ -165,6 +178,12 @@ export class Memtable {
     };
   }
 
+  /** Memory that a successor may have, once nobody reads this memtable any more; undefined while somebody does. */
+  recycle(): MemtableMemory | undefined {
+    if (this.#views.size > 0 || this.#arena.length > this.#bytesMax * arenaShareMax) return undefined;
+    return { arena: this.#arena.buffer, words: this.#words.buffer };
+  }
+
   /** The entry that takes the key's new version, with room for `valueBytes`; -1 when it does not fit. */
   #place(hash: number, bytes: Uint8Array, keyStart: number, keyEnd: number, valueBytes: number): number {
     if (this.#count === this.#words.length / entryWords && !this.#growEntries()) return -1;
@@ -226,8 +245,8 @@ export class Memtable {
     const needed = this.#arenaEnd + bytes;
     const held = this.#arena.length;
     if (needed <= held) return true;
-    const limit = this.#bytesMax - (this.bytes - held);
-    let capacity = Math.min(Math.max(held * 2, needed), limit);
+    const limit = Math.min(this.#bytesMax - (this.bytes - held), this.#bytesMax * arenaShareMax);
+    let capacity = Math.min(Math.max(held * 2, needed), Math.floor(limit));
     if (capacity < needed) {
       if (this.#count > 0) return false;
       capacity = needed;

@@ -102,7 +102,9 @@ export class LsmTable {
       install: (tables) => this.#install(tables),
       onFailure: (error) => this.#failed('flush', error),
     });
-    this.#buffer = new WriteBuffer(this.#limits.memtableBytes, (frozen, parent) => this.#flushes.add(frozen, parent));
+    this.#buffer = new WriteBuffer(this.#limits.memtableBytes, this.#limits.frozenMax + 2, (frozen, parent) =>
+      this.#flushes.add(frozen, parent),
+    );
     this.#compactor = new Compactor({
       versions: this.#versions,
       executor,

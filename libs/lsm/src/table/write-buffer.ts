@@ -1,6 +1,13 @@
 import type { TraceContext } from '@millrace/telemetry';
 import type { ValueRef } from '../answers.ts';
-import { keyHash, Memtable, type MemtableAnswer, type MemtableSize, type MemtableView } from '../memtable/memtable.ts';
+import {
+  keyHash,
+  Memtable,
+  type MemtableAnswer,
+  type MemtableMemory,
+  type MemtableSize,
+  type MemtableView,
+} from '../memtable/memtable.ts';
 import type { KeySlice } from './version.ts';
 
 /** `parent` is who asked for it; undefined when it was full. */
@@ -12,9 +19,14 @@ export class WriteBuffer {
   readonly #onFreeze: OnFreeze;
   #active: Memtable;
   readonly #frozen: Memtable[] = [];
+  /** Memory of memtables that were flushed, as much as a burst of writes needs. */
+  readonly #spare: MemtableMemory[] = [];
+  readonly #memtablesMax: number;
 
-  constructor(bytesMax: number, onFreeze: OnFreeze) {
+  /** `memtablesMax` bounds the memory kept for later: with it, no more than so many memtables are held. */
+  constructor(bytesMax: number, memtablesMax: number, onFreeze: OnFreeze) {
     this.#bytesMax = bytesMax;
+    this.#memtablesMax = memtablesMax;
     this.#onFreeze = onFreeze;
     this.#active = new Memtable({ bytesMax });
   }
@@ -28,8 +40,10 @@ export class WriteBuffer {
     return this.#frozen.reduce((sum, memtable) => sum + memtable.count, this.#active.count);
   }
 
+  /** Memory held, that for later included. */
   get bytes(): number {
-    return this.#frozen.reduce((sum, memtable) => sum + memtable.bytes, this.#active.bytes);
+    const spare = this.#spare.reduce((sum, { arena, words }) => sum + arena.byteLength + words.byteLength, 0);
+    return this.#frozen.reduce((sum, memtable) => sum + memtable.bytes, this.#active.bytes + spare);
   }
 
   put(
@@ -61,14 +75,17 @@ export class WriteBuffer {
   freeze(parent?: TraceContext): void {
     const full = this.#active;
     if (full.count === 0) return;
-    this.#active = new Memtable({ bytesMax: this.#bytesMax, size: this.#sizeAfter(full.size) });
+    const size = this.#sizeAfter(full.size);
+    this.#active = new Memtable({ bytesMax: this.#bytesMax, size, reuse: this.#spare.pop() });
     this.#frozen.push(full);
     this.#onFreeze(full, parent);
   }
 
   /** Lets go of the oldest frozen memtable, which a table has replaced. */
   dropOldest(): void {
-    this.#frozen.shift();
+    const memory = this.#frozen.shift()?.recycle();
+    const held = 1 + this.#frozen.length + this.#spare.length;
+    if (memory !== undefined && held < this.#memtablesMax) this.#spare.push(memory);
   }
 
   /** Of every memtable with entries, newest first. */
