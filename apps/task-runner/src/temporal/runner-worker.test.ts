@@ -128,7 +128,9 @@ test('options that the job does not know end it at once, naming the path', async
   });
 });
 
-test.each(['barrier.after-inject', 'drain.after-write', 'register.after-commit'])(
+// Each takes two starts of a control plane: all of them with MILLRACE_SLOW_TESTS=1.
+const crashPoints = ['register.after-commit', 'barrier.after-inject', 'drain.after-write', 'link.after-hold'];
+test.each(crashPoints.slice(0, process.env.MILLRACE_SLOW_TESTS === '1' ? undefined : 1))(
   'a control plane that is killed at %s is replaced and the round ends well',
   async (point) => {
     const job = `dies-${point.replaceAll('.', '-')}`;
