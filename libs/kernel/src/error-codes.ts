@@ -110,6 +110,26 @@ export const errorCodes = {
     'The snapshots given to a restore do not cover all key groups of the table.',
     'Restore from a complete checkpoint: the message names the missing key groups.',
   ),
+  'state-remote-broken': entry(
+    'retry',
+    'The connection of a state table to the state-service broke, or an answer did not come in time.',
+    'The attempt restarts from the last checkpoint. Check that the state-service runs and can be reached; its log says more.',
+  ),
+  'state-remote-overrun': entry(
+    'bug',
+    'More was asked of a remote state table than may wait for it.',
+    'The call was refused before memory grew. Report it with the log.',
+  ),
+  'state-service-full': entry(
+    'retry',
+    'The state-service holds as many open tables or scans as it may.',
+    'Start more state-services or raise their setting `tablesMax` (MILLRACE_STATE_TABLES_MAX).',
+  ),
+  'state-service-stopping': entry(
+    'retry',
+    'The state-service is shutting down and opens no more tables.',
+    'The attempt restarts from the last checkpoint as soon as a state-service answers again.',
+  ),
   cancelled: entry('cancelled', 'The work was asked to stop.', 'Nothing to do.'),
   'aec-unawaited-access': entry(
     'bug',

@@ -12,10 +12,17 @@ export {
   type Target,
   TargetSchema,
 } from './gen/millrace/v1/runner_pb.js';
+export {
+  StateService,
+  type TableRequest,
+  TableRequestSchema,
+  type TableResponse,
+  TableResponseSchema,
+} from './gen/millrace/v1/state_pb.js';
 export { type BidiClient, bidiClient, type InitOf } from './rpc/bidi-client.ts';
 export { clientOptions, messageBytesMaxDefault, type RpcOptions, serverOptions } from './rpc/options.ts';
 export { addBidi, addUnary, type CallContext, endWith, type RpcTracer, type UnaryHandlers } from './rpc/serve.ts';
-export { methodDefinition, serviceDefinition, type WireCodec } from './rpc/service-definition.ts';
+export { messageCodec, methodDefinition, serviceDefinition, type WireCodec } from './rpc/service-definition.ts';
 export { metadataOf, parentOf } from './rpc/trace-metadata.ts';
 export {
   type CallOptions,
@@ -24,4 +31,4 @@ export {
   type UnaryClient,
   unaryClient,
 } from './rpc/unary-client.ts';
-export { fromStatus, toStatus } from './rpc/wire-error.ts';
+export { errorFromWire, errorToWire, fromStatus, toStatus } from './rpc/wire-error.ts';

@@ -98,4 +98,4 @@ export type {
   TableStats,
   ValueView,
 } from './store.ts';
-export { WriteBatch } from './write-batch.ts';
+export { type PackedBatch, WriteBatch } from './write-batch.ts';

@@ -13,11 +13,12 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   lsm: ['kernel', 'telemetry', 'ufs', 'cache'],
   state: ['kernel', 'telemetry', 'proto', 'cache'],
   'state-lsm': ['kernel', 'telemetry', 'state', 'lsm', 'ufs'],
+  'state-remote': ['kernel', 'telemetry', 'proto', 'state'],
   streams: ['kernel', 'telemetry', 'aec', 'state'],
   client: ['kernel', 'telemetry', 'proto'],
   'control-plane': ['kernel', 'telemetry', 'proto', 'client', 'ufs', 'dfs'],
   'task-runner': ['kernel', 'telemetry', 'proto', 'aec', 'state', 'streams', 'ufs', 'dfs'],
-  'state-service': ['kernel', 'telemetry', 'proto', 'state', 'ufs', 'dfs'],
+  'state-service': ['kernel', 'telemetry', 'proto', 'state', 'state-remote', 'ufs', 'dfs'],
   'temporal-server': ['kernel'],
   cli: ['kernel', 'telemetry', 'proto', 'client', 'temporal-server'],
   layers: ['kernel'],
@@ -58,7 +59,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
 /** What composition roots may import beyond their project's row. */
 export const compositionRoots: Readonly<Record<string, readonly string[]>> = {
   'control-plane': ['temporal-server'],
-  'task-runner': ['lsm', 'cache', 'state-lsm', 'temporal-server'],
+  'task-runner': ['lsm', 'cache', 'state-lsm', 'state-remote', 'temporal-server'],
   'state-service': ['lsm', 'cache', 'state-lsm'],
 };
 
@@ -67,7 +68,7 @@ export const rootFiles: readonly string[] = ['main.ts', 'compose.ts', 'slot-thre
 
 /** External packages that only one room may import: everyone else goes through that room. */
 export const guarded: Readonly<Record<string, readonly string[]>> = {
-  '@grpc/grpc-js': ['proto', 'task-runner', 'control-plane', 'state-service', 'e2e'],
+  '@grpc/grpc-js': ['proto', 'task-runner', 'control-plane', 'state-service', 'state-remote', 'e2e'],
   '@temporalio/': ['control-plane', 'task-runner', 'client', 'temporal-server', 'e2e'],
   '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
 };

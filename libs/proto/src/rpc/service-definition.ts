@@ -5,6 +5,7 @@ import {
   type DescService,
   fromBinary,
   type MessageInitShape,
+  type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
@@ -15,10 +16,11 @@ export interface WireCodec<T> {
   readonly deserialize: (bytes: Buffer) => T;
 }
 
-function messageCodec(schema: DescMessage): WireCodec<object> {
+/** The generated coding of a message: takes what one can be made from. Byte fields of what it reads are views. */
+export function messageCodec<D extends DescMessage>(schema: D): WireCodec<MessageInitShape<D> | MessageShape<D>> {
   return {
     serialize(message) {
-      const bytes = toBinary(schema, create(schema, message as MessageInitShape<DescMessage>));
+      const bytes = toBinary(schema, create(schema, message as MessageInitShape<D>));
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     },
     deserialize: (bytes) => fromBinary(schema, bytes),
@@ -30,8 +32,8 @@ function messageCodec(schema: DescMessage): WireCodec<object> {
  * `addUnary` and the like. `response` replaces the generated coding of the answers.
  */
 export function methodDefinition<Out>(method: DescMethod, response?: WireCodec<Out>): MethodDefinition<object, object> {
-  const input = messageCodec(method.input);
-  const output = response === undefined ? messageCodec(method.output) : (response as unknown as WireCodec<object>);
+  const input = messageCodec(method.input) as WireCodec<object>;
+  const output = (response ?? messageCodec(method.output)) as unknown as WireCodec<object>;
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',

@@ -37,12 +37,23 @@ const detailsCharsMax = 1500;
 /** Any thrown value as the status that ends a call. */
 export function toStatus(error: unknown): StatusObject {
   const e = MillraceError.from(error);
+  const metadata = new Metadata();
+  metadata.set(errorKey, errorToWire(e));
+  return { code: statusOfKind[e.kind], details: errorToJson(e).message.slice(0, 200), metadata };
+}
+
+/** Any thrown value as bytes, for answers that fail while their stream goes on. At most a few kilobytes. */
+export function errorToWire(error: unknown): Buffer {
+  const e = MillraceError.from(error);
   const json = errorToJson(e);
   const message = json.message.slice(0, messageCharsMax);
   const details = JSON.stringify(json.details).length > detailsCharsMax ? {} : json.details;
-  const metadata = new Metadata();
-  metadata.set(errorKey, Buffer.from(JSON.stringify({ code: json.code, kind: e.kind, message, details })));
-  return { code: statusOfKind[e.kind], details: message.slice(0, 200), metadata };
+  return Buffer.from(JSON.stringify({ code: json.code, kind: e.kind, message, details }));
+}
+
+/** The error that {@link errorToWire} wrote. */
+export function errorFromWire(bytes: Uint8Array): MillraceError {
+  return parse(Buffer.from(bytes)) ?? new MillraceError('unexpected', 'an error came that cannot be read');
 }
 
 /** The status that ended a call as an error: the server's own one, or the transport's failure by a code of ours. */

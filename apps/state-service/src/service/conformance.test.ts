@@ -1,0 +1,53 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openDfs } from '@millrace/dfs';
+import { type Clock, systemRandom as random, systemClock } from '@millrace/kernel';
+import { inlineExecutor } from '@millrace/lsm';
+import { MemoryStateStore, type StateStore } from '@millrace/state';
+import { type OpenStateStore, stateStoreConformance } from '@millrace/state/testing';
+import { noTelemetry as telemetry } from '@millrace/telemetry';
+import { lsmBackend } from '../backend/compose.ts';
+import { type ServedStore, serveStore } from '../testing/served-store.ts';
+
+function served(open: (clock: Clock, home: string) => Promise<StateStore>): OpenStateStore {
+  return async (clock) => {
+    const home = mkdtempSync(join(tmpdir(), 'millrace-state-'));
+    const all: ServedStore[] = [];
+    const another = async (): Promise<StateStore> => {
+      const one = await serveStore(await open(clock, home));
+      all.push(one);
+      return one.client;
+    };
+    return {
+      store: await another(),
+      another,
+      close: async () => {
+        await Promise.all(all.map((one) => one.close()));
+        rmSync(home, { recursive: true, force: true });
+      },
+    };
+  };
+}
+
+stateStoreConformance(
+  'memory over gRPC',
+  served(async (clock) => new MemoryStateStore(clock)),
+);
+
+stateStoreConformance(
+  'lsm over gRPC',
+  served(async (clock, home) => {
+    const dfs = await openDfs(`file://${home}?fsync=false`, { clock: systemClock, random, telemetry });
+    return lsmBackend({
+      dfs,
+      random,
+      clock,
+      systemClock,
+      telemetry,
+      cacheBytes: 1 << 20,
+      memtableBytes: 64 * 1024,
+      executor: ({ files }) => inlineExecutor(files),
+    });
+  }),
+);
