@@ -331,6 +331,27 @@ test('caches and indexes give their memory back', async () => {
   expect([cache.bytes, cache.reservedBytes]).toEqual([0, 0]);
 });
 
+test('memtables hold no more memory than their bound, however long the writes go on', async () => {
+  const { table } = setUp();
+  let bytesMax = 0;
+  for (let i = 0; i < 3000; i++) {
+    put(table, `key ${i % 500}`, 'x'.repeat(i % 7 === 0 ? 4000 : 20));
+    bytesMax = Math.max(bytesMax, table.stats().memtableBytes);
+    await table.admit();
+  }
+  expect(bytesMax).toBeGreaterThan(tinyLimits.memtableBytes);
+  expect(bytesMax).toBeLessThanOrEqual((tinyLimits.frozenMax + 2) * tinyLimits.memtableBytes);
+  await table.close();
+});
+
+test('an expiry that is no time is refused before anything is stored', async () => {
+  const { table } = setUp();
+  expect(() => put(table, 'key', 'value', Number.NaN)).toThrow(expect.objectContaining({ code: 'invariant-broken' }));
+  expect(() => put(table, 'key', 'value', -1)).toThrow(expect.objectContaining({ code: 'invariant-broken' }));
+  expect(await get(table, 'key')).toBeUndefined();
+  await table.close();
+});
+
 test('contradicting limits are refused, naming the setting', () => {
   expect(() => setUp({ limits: { ...tinyLimits, l0RunsSlow: 20, l0RunsStop: 10 } })).toThrow(
     expect.objectContaining({ code: 'bad-setting', message: expect.stringContaining('l0RunsSlow') }),
