@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock as clock } from '@millrace/kernel';
+import type { SnapshotHandle, StateStore } from '@millrace/state';
+import { openRemoteStore } from '@millrace/state-remote';
+import { noTelemetry as telemetry } from '@millrace/telemetry';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { batchOf, readText, scanText, specOf } from './testing/table-driver.ts';
+
+let directory: string;
+const children: ChildProcess[] = [];
+const stores: StateStore[] = [];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'millrace-state-service-'));
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  rmSync(directory, { recursive: true, force: true });
+});
+
+interface Started {
+  readonly process: ChildProcess;
+  readonly line: Record<string, unknown>;
+  readonly exited: Promise<number | null>;
+}
+
+async function start(...args: readonly string[]): Promise<Started> {
+  const env = { ...process.env, MILLRACE_STATE: directory };
+  const main = join(import.meta.dirname, 'main.ts');
+  const child = spawn(process.execPath, [main, '--port', '0', ...args], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  children.push(child);
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const line = await new Promise<Record<string, unknown>>((resolve) => {
+    let text = '';
+    child.stdout.on('data', (bytes: Buffer) => {
+      text += bytes.toString();
+      if (text.includes('\n')) resolve(JSON.parse(text.slice(0, text.indexOf('\n'))) as Record<string, unknown>);
+    });
+  });
+  return { process: child, line, exited };
+}
+
+function connect({ line }: Started): StateStore {
+  const store = openRemoteStore({ address: String(line['address']), clock, telemetry });
+  stores.push(store);
+  return store;
+}
+
+describe('the state-service process', { timeout: 90_000 }, () => {
+  it('loses nothing of a snapshot to kill -9: another process restores it', async () => {
+    const first = await start();
+    expect(first.line).toMatchObject({ ready: 'state-service', backend: 'lsm', state: directory });
+    const table = await connect(first).openTable(specOf(), []);
+    await table.write(batchOf({ a: 'A', b: 'B' }));
+    const handle = JSON.parse(JSON.stringify(await table.snapshot(1))) as SnapshotHandle;
+    expect(handle.store).toBe('lsm');
+    await table.write(batchOf({ a: 'unsaved', c: 'unsaved' }));
+    first.process.kill('SIGKILL');
+    await first.exited;
+    await expect(readText(table, 'a')).rejects.toMatchObject({ code: 'state-remote-broken', kind: 'retry' });
+
+    const second = await start();
+    const restored = await connect(second).openTable(specOf({ generation: 2 }), [handle]);
+    expect(await scanText(restored)).toEqual({ a: 'A', b: 'B' });
+    await restored.write(batchOf({ a: 'A2' }));
+    const next = await restored.snapshot(2);
+    expect(next.bytesLinked).toBeGreaterThan(0);
+    second.process.kill('SIGTERM');
+    expect(await second.exited).toBe(0);
+  });
+
+  it('refuses an address that others can reach, naming the setting', async () => {
+    const { line, exited } = await start('--host', '0.0.0.0');
+    expect(line).toMatchObject({ error: { code: 'bad-setting', details: { setting: 'host', value: '0.0.0.0' } } });
+    expect(await exited).toBe(1);
+  });
+});
