@@ -26,10 +26,13 @@ export interface LsmStoreOptions {
   readonly limits: LsmLimits;
   /** Shared by the stores of one process that serve generations of the same job; default: this store's own. */
   readonly generations?: Generations;
+  /** How long `close` waits for files under way before it ends the executor; default one second. */
+  readonly closeTimeoutMs?: number;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }
 
+const closeTimeoutMsDefault = 1000;
 const storeName = 'lsm';
 
 export function openLsmStore(options: LsmStoreOptions): StateStore {
@@ -82,10 +85,17 @@ class LsmStore implements StateStore {
     return this.#closing;
   }
 
+  /** Tables first, so that they discard what nobody needs; one that waits for files without end is cut off. */
   async #close(): Promise<void> {
+    const { clock, executor, closeTimeoutMs = closeTimeoutMsDefault } = this.#options;
     this.#unobserve();
-    await Promise.all([...this.#tables.keys()].map((table) => table.close()));
-    await this.#options.executor.close();
+    const tables = Promise.all([...this.#tables.keys()].map((table) => table.close()));
+    const timeout = Promise.withResolvers<void>();
+    const timer = clock.schedule(closeTimeoutMs, timeout.resolve);
+    await Promise.race([tables, timeout.promise]);
+    timer.cancel();
+    await executor.close();
+    await tables;
   }
 
   #stats(): LsmStats[] {

@@ -25,8 +25,8 @@ import type { TableInfo } from '../sst/table-info.ts';
 import { TableSink } from '../sst/table-sink.ts';
 import type { FlushTask, MergeInput, MergeTask } from './executor.ts';
 
-/** Entries between two looks at whether somebody more urgent waits. */
-const entriesPerTurn = 4096;
+/** Entries of a merge between two turns of the others: about a millisecond. */
+const entriesPerTurn = 1024;
 
 export async function buildFlush(
   task: FlushTask,
@@ -70,7 +70,7 @@ async function writeEntries({ content }: FlushTask, sink: TableSink): Promise<vo
   }
 }
 
-/** `yieldTurn` is awaited now and then, so that the caller can put other work first. */
+/** `yieldTurn` is awaited now and then, so that the thread can do other work. */
 export async function buildMerge(
   task: MergeTask,
   files: FileStore,

@@ -27,7 +27,7 @@ export interface MergeInput {
 
 /**
  * Builds tables off the caller's thread. Tasks and results are plain data and shared memory, so that they can cross
- * to another thread. Flushes go before merges: a checkpoint never waits for a compaction. A rejected task leaves no
+ * to another thread. A flush starts at once, whatever merges are under way: a checkpoint never waits for a compaction. A rejected task leaves no
  * file behind, unless its thread died; then the sweep of the unified file system removes what it wrote.
  */
 export interface BackgroundExecutor {

@@ -8,28 +8,25 @@ import type { BackgroundExecutor, FlushTask, MergeTask } from './executor.ts';
 /** Merges under way at once; each holds read-ahead of its inputs. */
 const mergesMax = 2;
 
-/** Runs tasks on the thread that it lives on: flushes at once, merges in turn and only while no flush is under way. */
+/**
+ * Runs tasks on the thread that it lives on. A flush starts at once and works until it waits for its file; a merge gives
+ * way after every millisecond or so. Neither can starve the other: a flush that waits for a slow store leaves the thread
+ * to the merges, whose progress writers may be waiting for.
+ */
 export class TaskQueue implements BackgroundExecutor {
   readonly #files: FileStore;
   readonly #merges = new Semaphore(mergesMax);
-  readonly #flushes = new Set<Promise<unknown>>();
 
   constructor(files: FileStore) {
     this.#files = files;
   }
 
-  async flush(task: FlushTask, parent?: TraceContext): Promise<readonly TableInfo[]> {
-    const work = buildFlush(task, this.#files, parent);
-    this.#flushes.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#flushes.delete(work);
-    }
+  flush(task: FlushTask, parent?: TraceContext): Promise<readonly TableInfo[]> {
+    return buildFlush(task, this.#files, parent);
   }
 
   merge(task: MergeTask, parent?: TraceContext): Promise<readonly TableInfo[]> {
-    return this.#merges.run(() => buildMerge(task, this.#files, { parent, yieldTurn: () => this.#flushesDone() }));
+    return this.#merges.run(() => buildMerge(task, this.#files, { parent, yieldTurn }));
   }
 
   discard(files: readonly FileRef[]): void {
@@ -38,10 +35,8 @@ export class TaskQueue implements BackgroundExecutor {
 
   /** Nothing to give back: the files belong to who opened them. */
   async close(): Promise<void> {}
+}
 
-  /** Lets tasks that wait on this thread begin, and the urgent ones end. */
-  async #flushesDone(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
-    while (this.#flushes.size > 0) await Promise.allSettled(this.#flushes);
-  }
+function yieldTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

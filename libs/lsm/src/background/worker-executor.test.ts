@@ -27,14 +27,7 @@ const diskFiles = new URL('../testing/disk-files.ts', import.meta.url).href;
 
 test('flushes and compactions run on another thread, and after close neither thread nor stray file is left', async () => {
   const executor = executorOf(diskFiles);
-  const table = new LsmTable({
-    files: new DiskFileStore(directory),
-    executor,
-    cache: new BlockCache({ bytesMax: 1 << 20 }),
-    clock: systemClock,
-    telemetry: noTelemetry,
-    limits: tinyLimits,
-  });
+  const table = tableOn(executor);
   for (let round = 0; round < 20; round++) {
     for (let i = 0; i < 200; i++) put(table, `key ${i}`, `value ${round} ${i} ${'x'.repeat(20)}`);
     await table.admit();
@@ -49,9 +42,8 @@ test('flushes and compactions run on another thread, and after close neither thr
   expect(readdirSync(directory).toSorted()).toEqual(named.toSorted());
 });
 
-test('when the thread cannot start, a snapshot fails with the reason and the rest of the table goes on', async () => {
-  const executor = executorOf(new URL('./no-such-module.ts', import.meta.url).href);
-  const table = new LsmTable({
+function tableOn(executor: WorkerExecutor): LsmTable {
+  return new LsmTable({
     files: new DiskFileStore(directory),
     executor,
     cache: new BlockCache({ bytesMax: 1 << 20 }),
@@ -59,6 +51,43 @@ test('when the thread cannot start, a snapshot fails with the reason and the res
     telemetry: noTelemetry,
     limits: tinyLimits,
   });
+}
+
+/** A module whose files do `create`. */
+function filesThat(create: string): string {
+  const files = `{ create: () => { ${create} }, open: () => undefined, discard: () => undefined }`;
+  return `data:text/javascript,export const openBackgroundFiles = async () => ({ files: ${files}, close: async () => {} })`;
+}
+
+test('when the thread dies at work, what waits for it fails, and so does all that comes later', async () => {
+  const executor = executorOf(
+    filesThat("setImmediate(() => { throw new Error('out of luck') }); return new Promise(() => {})"),
+  );
+  const table = tableOn(executor);
+  put(table, 'key', 'value');
+  const failed = { code: 'lsm-worker-failed', message: expect.stringContaining('out of luck') };
+  await expect(table.snapshot()).rejects.toMatchObject(failed);
+  await expect(table.snapshot()).rejects.toMatchObject(failed);
+  expect(await get(table, 'key')).toBe('value');
+  await table.close();
+  await executor.close();
+});
+
+test('closing does not wait for ever for files that never come', async () => {
+  const options = { files: { specifier: filesThat('return new Promise(() => {})'), config: null }, clock: systemClock };
+  const executor = new WorkerExecutor({ ...options, closeTimeoutMs: 50 });
+  const table = tableOn(executor);
+  put(table, 'key', 'value');
+  const snapshot = table.snapshot();
+  const closing = table.close();
+  await expect(snapshot).rejects.toMatchObject({ code: 'lsm-closed' });
+  await executor.close();
+  await closing;
+});
+
+test('when the thread cannot start, a snapshot fails with the reason and the rest of the table goes on', async () => {
+  const executor = executorOf(new URL('./no-such-module.ts', import.meta.url).href);
+  const table = tableOn(executor);
   put(table, 'key', 'value');
   await expect(table.snapshot()).rejects.toMatchObject({ code: 'lsm-worker-failed', kind: 'retry' });
   expect(await get(table, 'key')).toBe('value');
