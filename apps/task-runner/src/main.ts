@@ -41,6 +41,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     dfs,
     dfsUri: settings.state,
     backend: settings.stateBackend,
+    stateService: settings.stateService,
     budget,
     slot: { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, workingSetBytes: budget.workingSetBytes },
     clock,

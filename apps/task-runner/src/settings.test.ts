@@ -30,6 +30,11 @@ describe('settings', () => {
     [['--frame-bytes', '10x'], /setting "frameBytes" is "10x": write bytes/],
     [['--temporal-address', 'here'], /setting "temporalAddress" is "here": write host:port/],
     [['--state-backend', 'disk'], /setting "stateBackend" is "disk"/],
+    [
+      ['--state-backend', 'remote'],
+      /setting "stateService" is empty: .* Set --state-service or MILLRACE_STATE_SERVICE\./,
+    ],
+    [['--state-service', 'here'], /setting "stateService" is "here": write host:port/],
     [['--frame-bytes', '1m', '--channel-window', '64k'], /"frameBytes" is larger than "channelWindowBytes"/],
     [['--sluts', '3'], /--sluts/],
   ])('are refused with the name and the mend: %j', (argv, message) => {

@@ -27,6 +27,8 @@ const schema = z.object({
   namespace: z.string().min(1),
   state: z.string().min(1),
   stateBackend: z.enum(stateBackends),
+  /** Only for the backend `remote`. */
+  stateService: z.union([z.literal('').transform(() => undefined), address]),
   jobs: z
     .string()
     .transform((text) =>
@@ -68,6 +70,7 @@ const sources = {
   namespace: { flag: 'namespace', env: 'MILLRACE_NAMESPACE', fallback: 'default' },
   state: { flag: 'state', env: 'MILLRACE_STATE', fallback: resolve('.millrace/state') },
   stateBackend: { flag: 'state-backend', env: 'MILLRACE_STATE_BACKEND', fallback: 'lsm' },
+  stateService: { flag: 'state-service', env: 'MILLRACE_STATE_SERVICE', fallback: '' },
   jobs: { flag: 'jobs', env: 'MILLRACE_JOBS', fallback: resolve(import.meta.dirname, '../../../examples/*/*.ts') },
   runnerId: { flag: 'runner-id', env: 'MILLRACE_RUNNER_ID', fallback: '' },
   host: { flag: 'host', env: 'MILLRACE_RUNNER_HOST', fallback: '127.0.0.1' },
@@ -104,6 +107,11 @@ export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv, ra
   if (settings.frameBytes > settings.channelWindowBytes) {
     const text = 'setting "frameBytes" is larger than "channelWindowBytes"; make the window at least one frame';
     throw new MillraceError('bad-setting', text, { details: { setting: 'frameBytes' } });
+  }
+  if (settings.stateBackend === 'remote' && settings.stateService === undefined) {
+    const text =
+      'setting "stateService" is empty: the backend "remote" needs it. Set --state-service or MILLRACE_STATE_SERVICE.';
+    throw new MillraceError('bad-setting', text, { details: { setting: 'stateService' } });
   }
   return Object.freeze(settings);
 }

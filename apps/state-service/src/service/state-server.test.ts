@@ -1,4 +1,4 @@
-import { systemClock as clock } from '@millrace/kernel';
+import { systemClock as clock, MillraceError } from '@millrace/kernel';
 import { Health, ServingStatus, unaryClient } from '@millrace/proto';
 import { MemoryStateStore, packKeys, type StateTable } from '@millrace/state';
 import { forSeeds, slowStore } from '@millrace/state/testing';
@@ -98,7 +98,9 @@ describe('large state', () => {
 
   it('that fits no message is refused by name, and the table goes on', async () => {
     const { table } = await gated();
-    await expect(table.write(batchOf({ a: new Uint8Array(33 << 20) }))).rejects.toMatchObject({ code: 'rpc-too-large' });
+    await expect(table.write(batchOf({ a: new Uint8Array(33 << 20) }))).rejects.toMatchObject({
+      code: 'rpc-too-large',
+    });
     await table.write(batchOf({ a: 'A' }));
     expect(await readText(table, 'a')).toEqual(['A']);
   });
@@ -116,6 +118,17 @@ describe('a failure', () => {
     await expect(table.multiGet(packKeys([keyOf('a')]))).rejects.toThrow('disk full');
     await expect((async () => table.write(batchOf({ b: 'B' })))()).rejects.toThrow('disk full');
     await expect(table.snapshot(2)).rejects.toThrow('disk full');
+  });
+
+  it('of a write that might pass elsewhere loses the table: the attempt has to restart', async () => {
+    const { store, table } = await gated();
+    store.hold('write');
+    await table.write(batchOf({ a: 'A' }));
+    const snapshot = table.snapshot(1);
+    await expect.poll(() => store.calls).toContain('snapshot');
+    store.release(new MillraceError('dfs-unavailable', 'no answer'));
+    await expect(snapshot).rejects.toMatchObject({ code: 'state-remote-broken', kind: 'retry' });
+    await expect(table.snapshot(2)).rejects.toMatchObject({ code: 'state-remote-broken' });
   });
 
   it('of the service breaks its tables with kind retry, pending calls and later ones', async () => {
@@ -159,7 +172,7 @@ describe('a failure', () => {
 });
 
 describe('a table', () => {
-  it('is closed at the service with its client's table or store', async () => {
+  it('is closed at the service when its client closes it, or its store', async () => {
     const { client, store, table } = await gated();
     await client.openTable(specOf({ operator: 'other' }), []);
     expect(store.open).toBe(2);

@@ -19,7 +19,7 @@ export class TableRequests {
   readonly #scansMax: number;
   readonly #batch = new WriteBatch();
   /** Writes that the table holds back. */
-  readonly #writes = new Set<Promise<void>>();
+  readonly #writes = new Set<Promise<unknown>>();
   readonly #scans = new Map<number, AsyncIterator<ScanPage>>();
   #failure: MillraceError | undefined;
 
@@ -83,20 +83,26 @@ export class TableRequests {
     }
   }
 
-  async #heldBack(writing: Promise<void>): Promise<readonly Answer[]> {
-    this.#writes.add(writing);
-    try {
-      await writing;
-      return written;
-    } catch (error) {
-      throw this.#poison(error);
-    } finally {
-      this.#writes.delete(writing);
-    }
+  #heldBack(writing: Promise<void>): Promise<readonly Answer[]> {
+    const done = writing.then(
+      () => written,
+      (error: unknown) => {
+        throw this.#poison(error);
+      },
+    );
+    this.#writes.add(done);
+    const forget = (): void => void this.#writes.delete(done);
+    done.then(forget, forget);
+    return done;
   }
 
-  #poison(error: unknown): MillraceError {
-    this.#failure ??= MillraceError.from(error);
+  /** A write is lost and so is the table: what might pass elsewhere cannot be mended by another try here. */
+  #poison(cause: unknown): MillraceError {
+    const error = MillraceError.from(cause);
+    this.#failure ??=
+      error.kind === 'retry'
+        ? new MillraceError('state-remote-broken', `a write was lost: ${error.message}`, { cause })
+        : error;
     return this.#failure;
   }
 

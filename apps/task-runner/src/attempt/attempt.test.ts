@@ -1,6 +1,8 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { openDfs } from '@millrace/dfs';
 import { systemClock as clock, MillraceError, systemRandom as random } from '@millrace/kernel';
 import type { AttemptPlan } from '@millrace/proto';
@@ -32,7 +34,11 @@ class Bench {
   readonly dfs: Awaited<ReturnType<typeof openDfs>>;
   #checkpoint = 0;
 
-  private constructor(dfs: Awaited<ReturnType<typeof openDfs>>, dfsUri: string, backend: StateBackend) {
+  private constructor(
+    dfs: Awaited<ReturnType<typeof openDfs>>,
+    dfsUri: string,
+    state: { backend: StateBackend; stateService?: string | undefined },
+  ) {
     this.dfs = dfs;
     const budget = slotBudget(slotMemoryBytesMin);
     const { workingSetBytes } = budget;
@@ -40,7 +46,7 @@ class Bench {
       jobs: new JobRegistry([testdata], testdata, telemetry.log),
       dfs,
       dfsUri,
-      backend,
+      ...state,
       budget,
       slot: { inFlightLimit: 100, workingSetBytes, frameBytes: 4096, frameDelayMs: 2, channelWindowBytes: 16_384 },
       clock,
@@ -50,9 +56,9 @@ class Bench {
     });
   }
 
-  static async open(backend: StateBackend): Promise<Bench> {
+  static async open(backend: StateBackend, stateService?: string): Promise<Bench> {
     const dfsUri = join(directory, 'dfs');
-    return new Bench(await openDfs(dfsUri, { clock, random, telemetry }), dfsUri, backend);
+    return new Bench(await openDfs(dfsUri, { clock, random, telemetry }), dfsUri, { backend, stateService });
   }
 
   async plan(generation: number, parallelism: number, more: Partial<AttemptPlan> = {}): Promise<AttemptPlan> {
@@ -121,6 +127,21 @@ function expectedSums(records: number): Record<string, number> {
   return sums;
 }
 
+const services: ChildProcess[] = [];
+afterEach(() => {
+  for (const service of services.splice(0)) service.kill('SIGKILL');
+});
+
+/** A state-service process on the bench's file system. */
+async function startStateService(): Promise<{ process: ChildProcess; address: string }> {
+  const main = resolve(import.meta.dirname, '../../../state-service/src/main.ts');
+  const env = { ...process.env, MILLRACE_STATE: join(directory, 'dfs') };
+  const child = spawn(process.execPath, [main, '--port', '0'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  services.push(child);
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  return { process: child, address: (JSON.parse(line.toString()) as { address: string }).address };
+}
+
 async function untilStarted(bench: Bench, generation: number): Promise<void> {
   for (;;) {
     try {
@@ -147,6 +168,25 @@ describe('an attempt in worker threads', { timeout: 90_000 }, () => {
 
     const second = await bench.plan(2, 3, { restoreFrom: path });
     await bench.finish(second, bench.attempts.start(second, 'r1'));
+    expect(published()).toEqual({ results: 4000, sums: expectedSums(4000) });
+  });
+
+  it('keeps its state in a state-service: goes on exactly where the checkpoint was after kill -9 of the service', async () => {
+    const service = await startStateService();
+    const bench = await Bench.open('remote', service.address);
+    const first = await bench.plan(1, 2);
+    const handle = bench.attempts.start(first, 'r1');
+    await Promise.race([untilStarted(bench, 1), handle.done]);
+    const { path, last } = await bench.round(first);
+    expect(last).toBe(false);
+    service.process.kill('SIGKILL');
+    // State that is at hand is not asked for: the loss shows at the next call of the table.
+    await expect(bench.round(first)).rejects.toMatchObject({ kind: 'retry' });
+    await expect(handle.done).rejects.toMatchObject({ code: 'state-remote-broken', kind: 'retry' });
+
+    const again = await Bench.open('remote', (await startStateService()).address);
+    const second = await again.plan(2, 3, { restoreFrom: path });
+    await again.finish(second, again.attempts.start(second, 'r1'));
     expect(published()).toEqual({ results: 4000, sums: expectedSums(4000) });
   });
 

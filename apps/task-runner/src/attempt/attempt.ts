@@ -19,6 +19,8 @@ export interface AttemptDeps {
   /** The URI that `dfs` was opened with; the slots open their own. */
   readonly dfsUri: string;
   readonly backend: StateBackend;
+  /** host:port of the state-service, for the backend `remote`. */
+  readonly stateService?: string | undefined;
   readonly budget: SlotBudget;
   readonly slot: SlotSettings;
   readonly clock: Clock;
@@ -161,11 +163,11 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     module: string,
     restore: Awaited<ReturnType<typeof readRestore>>,
   ): readonly SlotHost[] {
-    const { clock, dfsUri: dfs, backend, budget, slot } = this.#deps;
+    const { clock, dfsUri: dfs, backend, stateService, budget, slot } = this.#deps;
     const { id, generation, parallelism, maxParallelism, options } = this.plan;
     return exchangeLayout(this.plan, this.#runnerId).slots.map((subtask) => {
       const ports = [...exchange.ports(subtask)];
-      const same = { module, options, id, generation, parallelism, maxParallelism, restore };
+      const same = { module, options, id, generation, parallelism, maxParallelism, restore, stateService };
       const runnerId = this.#runnerId;
       return new SlotHost({ ...same, subtask, dfs, backend, budget, slot, runnerId, ports }, clock);
     });

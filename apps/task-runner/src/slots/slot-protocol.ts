@@ -19,6 +19,8 @@ export interface SlotDeployment {
   /** URI of the distributed file system. */
   readonly dfs: string;
   readonly backend: StateBackend;
+  /** host:port of the state-service, for the backend `remote`. */
+  readonly stateService?: string | undefined;
   readonly budget: SlotBudget;
   readonly slot: SlotSettings;
   readonly runnerId: string;
@@ -26,7 +28,7 @@ export interface SlotDeployment {
   readonly ports: ReadonlyArray<readonly [number, MessagePort]>;
 }
 
-export const stateBackends = ['lsm', 'memory'] as const;
+export const stateBackends = ['lsm', 'memory', 'remote'] as const;
 export type StateBackend = (typeof stateBackends)[number];
 
 /** From the main thread to a slot. `id` names the answer. */

@@ -62,6 +62,14 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
     const store = new MemoryStateStore(clock);
     return { store, close: () => store.close() };
   }
+  if (deployment.backend === 'remote') {
+    const address = deployment.stateService;
+    assert(address !== undefined, 'the backend remote has an address');
+    // Loaded only here: gRPC takes long to load.
+    const { openRemoteStore } = await import('@millrace/state-remote');
+    const store = openRemoteStore({ address, clock, telemetry });
+    return { store, close: () => store.close() };
+  }
   const dfs = await openDfs(deployment.dfs, { ...common, setting: 'state' });
   const { id: jobId, generation, budget } = deployment;
   const storage = openJobStorage({ dfs, jobId, generation, ...common });

@@ -32,6 +32,8 @@ export interface TaskTimes {
 export const turnRecords = 32;
 /** How long one step may last before other tasks have their turn. */
 export const stepMs = 2;
+/** Failures of a snapshot that no later round can mend: writes are lost, or the thread that saves them. */
+const tableLost: readonly string[] = ['state-remote-broken', 'lsm-worker-failed'];
 
 /**
  * One chain's subtask. The slot steps it; a step ends when there is nothing to do, the time is up, an operator
@@ -179,9 +181,9 @@ export abstract class Task implements Producer, Wakeable {
         round.add({ operators, ended, alignMs, drainMs, flushMs: endMs - flushStartMs, inFlight });
       })
       .catch((error: unknown) => {
-        // What may pass fails the round only; the state is still in memory for the next one.
+        // What may pass fails the round only; the state is still in memory for the next one, unless it was lost.
         round.abort(error);
-        if (!isKind(error, 'retry')) this.host.fail(error);
+        if (!isKind(error, 'retry') || tableLost.includes(error.code)) this.host.fail(error);
       })
       .finally(() => spanEnd?.());
   }
