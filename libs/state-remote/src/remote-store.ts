@@ -13,7 +13,7 @@ import {
   TableResponseSchema,
 } from '@millrace/proto';
 import type { SnapshotHandle, StateStore, StateTable, TableSpec } from '@millrace/state';
-import type { Telemetry, TraceContext } from '@millrace/telemetry';
+import type { Histogram, Telemetry, TraceContext } from '@millrace/telemetry';
 import { defaultRemoteLimits, type RemoteLimits } from './limits.ts';
 import { RemoteStateTable } from './remote-table.ts';
 import { type TableClient, TableStream } from './stream/table-stream.ts';
@@ -43,6 +43,7 @@ class RemoteStateStore implements StateStore {
   readonly #streams = new Set<TableStream>();
   readonly #tables = new Set<StateTable>();
   readonly #unobserve: () => void;
+  readonly #latency: Histogram;
   #name = 'remote';
   #closing: Promise<void> | undefined;
 
@@ -52,6 +53,10 @@ class RemoteStateStore implements StateStore {
     const codec = messageCodec(TableResponseSchema) as { serialize: never; deserialize(bytes: Buffer): TableResponse };
     const rpc = { ...keepalive, ...options.rpc };
     this.#client = bidiClient(StateService.method.table, codec, options.address, rpc);
+    this.#latency = options.telemetry.metrics.histogram(
+      'millrace_state_remote_latency_ms',
+      'Time from sending a request to the state-service to its answer',
+    );
     this.#unobserve = options.telemetry.metrics.gauge(
       'millrace_state_remote_held_bytes',
       'Requests to the state-service that wait or are not answered',
@@ -93,11 +98,17 @@ class RemoteStateStore implements StateStore {
     parent: TraceContext | undefined,
   ): Promise<StateTable> {
     const value = { spec: JSON.stringify(spec), restore: restore.map((handle) => JSON.stringify(handle)) };
-    const payloadBytes = value.restore.reduce((sum, handle) => sum + handle.length, value.spec.length);
+    const payloadBytes = value.restore.reduce((sum, handle) => sum + Buffer.byteLength(handle), value.spec.length);
     if (payloadBytes > itemBytesMax) throw tooLarge(payloadBytes);
     const { address, clock, telemetry } = this.#options;
     const limits = this.#limits;
-    const stream = new TableStream({ client: this.#client, address, limits, clock });
+    const stream = new TableStream({
+      client: this.#client,
+      address,
+      limits,
+      clock,
+      onAnswered: (request, latencyMs) => this.#latency.record(latencyMs, { request }),
+    });
     this.#streams.add(stream);
     try {
       const request = stream.request(

@@ -234,7 +234,8 @@ it('answers that overtake each other keep the order of calls', async () => {
     try {
       const table = await served.client.openTable(specOf(), []);
       const model = new Map<string, string>();
-      const checks: Promise<void>[] = [];
+      const expected: unknown[] = [];
+      const found: Promise<unknown>[] = [];
       for (let step = 0; step < 150; step++) {
         const key = `k${random.below(8)}`;
         if (random.below(2) === 0) {
@@ -243,14 +244,14 @@ it('answers that overtake each other keep the order of calls', async () => {
           const room = table.write(batchOf({ [key]: value }));
           if (random.below(2) === 0) await room;
         } else if (random.below(5) > 0) {
-          const expected = model.get(key);
-          checks.push(readText(table, key).then((found) => expect(found).toEqual([expected])));
+          expected.push([model.get(key)]);
+          found.push(readText(table, key));
         } else {
-          const expected = Object.fromEntries(model);
-          checks.push(scanText(table).then((found) => expect(found).toEqual(expected)));
+          expected.push(Object.fromEntries(model));
+          found.push(scanText(table));
         }
       }
-      await Promise.all(checks);
+      expect(await Promise.all(found)).toEqual(expected);
     } finally {
       await served.close();
     }

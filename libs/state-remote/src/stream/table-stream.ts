@@ -21,6 +21,8 @@ export interface TableStreamOptions {
   readonly address: string;
   readonly limits: RemoteLimits;
   readonly clock: Clock;
+  /** Called for each answer with the time since its request was sent. */
+  readonly onAnswered: (request: string, latencyMs: number) => void;
 }
 
 export interface RequestOptions {
@@ -42,6 +44,7 @@ interface Waiting {
   readonly sequence: number;
   readonly costBytes: number;
   readonly timeoutMs: number;
+  sentMs: number;
   readonly parts: TableResponse[];
   resolve(parts: readonly TableResponse[]): void;
   reject(error: MillraceError): void;
@@ -105,7 +108,7 @@ export class TableStream {
     const answer = new Promise<readonly TableResponse[]>((resolve, reject) => {
       const message = { sequence, kind, ...(parent === undefined ? {} : { parent }) };
       const costBytes = requestBytes + payloadBytes;
-      this.#queue.push({ message, sequence, costBytes, timeoutMs, parts: [], resolve, reject });
+      this.#queue.push({ message, sequence, costBytes, timeoutMs, sentMs: 0, parts: [], resolve, reject });
     });
     answer.catch(() => undefined);
     this.#pump();
@@ -143,6 +146,7 @@ export class TableStream {
     for (;;) {
       const item = this.#queue.next();
       if (item === undefined) break;
+      item.sentMs = this.#options.clock.monotonicMs();
       this.#underWay.set(item.sequence, item);
       this.#deadlines.set(item.sequence, item.timeoutMs);
       this.#stream.write(item.message);
@@ -158,6 +162,7 @@ export class TableStream {
     this.#underWay.delete(response.sequence);
     this.#deadlines.clear(response.sequence);
     this.#queue.done(item);
+    this.#options.onAnswered(item.message.kind?.case ?? '', this.#options.clock.monotonicMs() - item.sentMs);
     if (response.kind.case === 'error') item.reject(errorFromWire(response.kind.value));
     else item.resolve(item.parts);
     this.#pump();

@@ -2,7 +2,7 @@ import { MillraceError } from '@millrace/kernel';
 import { messageBytesMaxDefault } from '@millrace/proto';
 
 /** A part of an answer or of a batch is closed at this size, so that one large one does not hold up the others. */
-export const partBytes = 1024 * 1024;
+const partBytes = 1024 * 1024;
 /** An item larger than a part travels alone; one larger than this not at all. */
 export const itemBytesMax = messageBytesMaxDefault - 64 * 1024;
 
