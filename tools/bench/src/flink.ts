@@ -30,7 +30,7 @@ export class FlinkPeer {
         ...args,
         `dir=${directory}`,
       ]);
-      if (line.error !== undefined) throw new Error(`Flink failed: ${String(line.error)}`);
+      if (line.error !== undefined) throw new Error(`Flink failed: ${JSON.stringify(line.error)}`);
       return { recordsPerSecond: Number(line.records_per_s), cpuCores: Number(line.cpu_cores) };
     } finally {
       rmSync(directory, { recursive: true, force: true });

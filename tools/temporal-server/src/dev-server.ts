@@ -22,12 +22,16 @@ export interface DevServerOptions {
   /** 0 = any free port. */
   readonly port: number;
   readonly uiPort: number;
+  /** Of the frontend's HTTP API; default: any free port. */
+  readonly httpPort?: number;
   readonly startTimeoutMs?: number;
 }
 
 export interface DevServer {
   readonly address: string;
   readonly uiUrl: string;
+  /** Of the frontend's HTTP API, which the Web UI uses, too. */
+  readonly httpUrl: string;
   readonly pid: number;
   /** Resolves with the exit code when the server has ended, for whatever reason. */
   readonly exited: Promise<number | null>;
@@ -39,7 +43,8 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
   makeDirectory(options.dataDir);
   const port = await choosePort(options.port, '--temporal-port');
   const uiPort = await choosePort(options.uiPort, '--ui-port');
-  const child = spawn(options.binary, serverArguments(options.dataDir, port, uiPort, await freePort()), {
+  const httpPort = options.httpPort ?? (await freePort());
+  const child = spawn(options.binary, serverArguments(options.dataDir, port, uiPort, httpPort), {
     stdio: ['ignore', 'ignore', 'pipe'],
     // A group of its own: Ctrl-C in the terminal reaches the launcher, which stops the server last.
     detached: true,
@@ -64,6 +69,7 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
   return {
     address,
     uiUrl: `http://127.0.0.1:${uiPort}`,
+    httpUrl: `http://127.0.0.1:${httpPort}`,
     pid: child.pid as number,
     exited,
     stop: () => stop(child, exited),
@@ -96,14 +102,14 @@ function serverArguments(dataDir: string, port: number, uiPort: number, httpPort
     'history.timerProcessorMaxPollRPS': 1000,
     'history.visibilityProcessorMaxPollRPS': 200,
   };
-  return [
-    ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--http-port', String(httpPort)],
-    ...['--ui-ip', '127.0.0.1', '--ui-port', String(uiPort), '--ui-disable-news-fetch', '--log-level', 'warn'],
-    ...['--db-filename', join(dataDir, 'temporal.db')],
-    ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=1'],
-    ...Object.entries(config).flatMap(([name, value]) => ['--dynamic-config-value', `${name}=${value}`]),
-    ...Object.entries(searchAttributes).flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
-  ];
+  return ['server', 'start-dev', '--ui-disable-news-fetch'].concat(
+    ['--ip', '127.0.0.1', '--port', String(port), '--http-port', String(httpPort)],
+    ['--ui-ip', '127.0.0.1', '--ui-port', String(uiPort), '--log-level', 'warn'],
+    ['--db-filename', join(dataDir, 'temporal.db')],
+    ['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=1'],
+    Object.entries(config).flatMap(([name, value]) => ['--dynamic-config-value', `${name}=${value}`]),
+    Object.entries(searchAttributes).flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
+  );
 }
 
 /** Undefined when the frontend answers a request of the namespace `default`; else what it said last. */

@@ -1,2 +1,2 @@
-export type { AttemptCalls, HostedAttempt, PullTarget } from './attempt-calls.ts';
-export { RunnerServer, type RunnerServerOptions } from './runner-server.ts';
+export type { AttemptCalls, HostedAttempt } from './attempt-calls.ts';
+export { RunnerServer } from './runner-server.ts';

@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MillraceError } from '@millrace/kernel';
-import { type DevServer, requireFreePort, resolveTemporal, startDevServer } from '@millrace/temporal-server';
+import { type DevServer, type DevServerOptions, requireFreePort, resolveTemporal, startDevServer } from '@millrace/temporal-server';
 import { killLeftovers } from './leftovers.ts';
 import { removeStackFile, runningStack, writeStackFile } from './stack-file.ts';
 import { SupervisedProcess } from './supervised-process.ts';
@@ -23,6 +23,7 @@ export interface StackOptions {
 
 const workspace = resolve(import.meta.dirname, '../../../..');
 const readyTimeoutMs = 60_000;
+const temporalRestartDelayMs = 500;
 
 /**
  * The embedded stack: a Temporal dev server, one control plane and N task-runners, each started again when it dies.
@@ -32,6 +33,7 @@ export class Stack {
   readonly options: StackOptions;
   readonly #processes: SupervisedProcess[] = [];
   #temporal: DevServer | undefined;
+  #restarting: Promise<void> | undefined;
   #stopping = false;
 
   constructor(options: StackOptions) {
@@ -44,6 +46,11 @@ export class Stack {
 
   get temporalUi(): string {
     return (this.#temporal as DevServer).uiUrl;
+  }
+
+  /** Temporal's HTTP API, which its Web UI posts to. */
+  get temporalHttp(): string {
+    return (this.#temporal as DevServer).httpUrl;
   }
 
   get console(): string {
@@ -83,6 +90,7 @@ export class Stack {
     const [controlPlane, ...runners] = this.#processes;
     await Promise.all(runners.map((runner) => runner.stop()));
     await controlPlane?.stop();
+    await this.#restarting;
     await this.#temporal?.stop();
     removeStackFile(this.options.dataDir);
   }
@@ -90,24 +98,42 @@ export class Stack {
   async #startTemporal(): Promise<void> {
     const { dataDir, temporalPort, uiPort, onProgress } = this.options;
     const binary = await resolveTemporal({ onProgress });
-    const serverOptions = { binary, dataDir: join(dataDir, 'temporal'), uiPort };
-    this.#temporal = await startDevServer({ ...serverOptions, port: temporalPort });
-    const fixedPort = Number(this.#temporal.address.split(':')[1]);
-    const fixedUiPort = Number(new URL(this.#temporal.uiUrl).port);
-    const supervise = (server: DevServer): void => {
-      void server.exited.then(async (code) => {
-        if (this.#stopping) return;
-        onProgress(`Temporal server ended (code ${code}); starting it again`);
-        try {
-          this.#temporal = await startDevServer({ ...serverOptions, uiPort: fixedUiPort, port: fixedPort });
-          this.#writeFile();
-          supervise(this.#temporal);
-        } catch (error) {
-          onProgress(`Temporal server could not be started again: ${error instanceof Error ? error.message : error}`);
-        }
-      });
+    const serverOptions = { binary, dataDir: join(dataDir, 'temporal') };
+    const server = await startDevServer({ ...serverOptions, port: temporalPort, uiPort });
+    const portOf = (url: string): number => Number(new URL(url).port);
+    const again = {
+      ...serverOptions,
+      port: portOf(`http://${server.address}`),
+      uiPort: portOf(server.uiUrl),
+      httpPort: portOf(server.httpUrl),
     };
-    supervise(this.#temporal);
+    this.#superviseTemporal(server, again);
+  }
+
+  #superviseTemporal(server: DevServer, again: DevServerOptions): void {
+    this.#temporal = server;
+    void server.exited.then(async (code) => {
+      if (this.#stopping) return;
+      this.options.onProgress(`Temporal server ended (code ${code}); starting it again`);
+      this.#restarting = this.#restartTemporal(again);
+      await this.#restarting;
+    });
+  }
+
+  /** Tries until it answers or the stack is stopped. */
+  async #restartTemporal(again: DevServerOptions): Promise<void> {
+    while (!this.#stopping) {
+      try {
+        const server = await startDevServer(again);
+        this.#superviseTemporal(server, again);
+        if (!this.#stopping) this.#writeFile();
+        return;
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.options.onProgress(`Temporal server could not be started again, trying on: ${reason}`);
+        await new Promise((resolve) => setTimeout(resolve, temporalRestartDelayMs));
+      }
+    }
   }
 
   async #startProcesses(): Promise<void> {
