@@ -1,5 +1,18 @@
+import type { ServiceError } from '@grpc/grpc-js';
 import { systemClock as clock, MillraceError } from '@millrace/kernel';
-import { Health, ServingStatus, unaryClient } from '@millrace/proto';
+import {
+  bidiClient,
+  errorFromWire,
+  fromStatus,
+  Health,
+  messageCodec,
+  ServingStatus,
+  StateService,
+  type TableResponse,
+  TableResponseSchema,
+  unaryClient,
+  type WireCodec,
+} from '@millrace/proto';
 import { MemoryStateStore, packKeys, type StateTable } from '@millrace/state';
 import { forSeeds, slowStore } from '@millrace/state/testing';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -225,6 +238,32 @@ describe('the service', () => {
     expect((await snapshot).operator).toBe('operator');
     await expect(table.snapshot(2)).rejects.toMatchObject({ code: 'state-remote-broken' });
     health.close();
+  });
+});
+
+describe('a stream that is none of ours', () => {
+  const spec = JSON.stringify(specOf({ operator: 'raw' }));
+
+  it.each([
+    ['says nothing', 'rpc-deadline', []],
+    ['does not begin with open', 'bad-argument', [{ sequence: 0, kind: { case: 'stats', value: {} } }]],
+    ['leaves out a request', 'bad-argument', [{ sequence: 1, kind: { case: 'open', value: { spec } } }]],
+    ['opens no table', 'bad-argument', [{ sequence: 0, kind: { case: 'open', value: { spec: '{' } } }]],
+  ] as const)('and %s is told so', async (_what, code, messages) => {
+    const { address, store } = await gated({ server: { openTimeoutMs: 500 } });
+    const codec = messageCodec(TableResponseSchema) as WireCodec<TableResponse>;
+    const client = bidiClient(StateService.method.table, codec, address);
+    const stream = client.open();
+    const told = new Promise<string>((resolve) => {
+      stream.on('error', (error: ServiceError) => resolve(fromStatus(error).code));
+      stream.on('data', ({ kind }: TableResponse) => {
+        if (kind.case === 'error') resolve(errorFromWire(kind.value).code);
+      });
+    });
+    for (const message of messages) stream.write(message);
+    expect(await told).toBe(code);
+    expect(store.open).toBe(1);
+    client.close();
   });
 });
 
