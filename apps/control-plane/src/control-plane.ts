@@ -9,6 +9,7 @@ import { consoleApp } from './console/app.ts';
 import { JobsView } from './console/jobs-view.ts';
 import { serveConsole } from './console/serve.ts';
 import type { ControlSettings } from './settings.ts';
+import { Sweeper } from './storage/sweeper.ts';
 import { UfsControlStorage } from './storage/ufs-control-storage.ts';
 import { ControlWorker } from './worker/control-worker.ts';
 
@@ -38,11 +39,12 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const { settings, clock, random, telemetry, failPoint, activeSpan } = deps;
   const storage = new UfsControlStorage(deps);
   const runners = new RunnerClients();
+  const sweeper = new Sweeper({ storage, clock, telemetry });
   const { log } = telemetry;
   const worker = new ControlWorker({
     address: settings.temporalAddress,
     namespace: settings.namespace,
-    activities: controlActivities({ storage, runners, failPoint, clock, telemetry, activeSpan }),
+    activities: controlActivities({ storage, runners, sweeper, failPoint, clock, telemetry, activeSpan }),
     workflowBundle: deps.workflowBundle,
     ...(deps.tracing === undefined ? {} : { tracing: deps.tracing }),
     clock,
@@ -55,6 +57,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     await worker.stop();
+    await sweeper.close();
     await console.close();
     await jobs.close();
     runners.close();

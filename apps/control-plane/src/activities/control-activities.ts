@@ -1,12 +1,15 @@
 import type { JobSettings, Json } from '@millrace/proto/control';
 import { claimed, finished, newestCheckpoint } from '../record/transitions.ts';
+import type { Sweeper } from '../storage/sweeper.ts';
 import type { Claim, ClaimInput, ControlActivities } from './contract.ts';
 import { idOf, jobSettings, parseJobInput } from './job-input.ts';
 import { Round, type RoundDeps } from './round.ts';
 import { asActivity, type ShellDeps } from './shell.ts';
 import { watchRunners } from './watch.ts';
 
-export type ControlDeps = RoundDeps & ShellDeps;
+export interface ControlDeps extends RoundDeps, ShellDeps {
+  readonly sweeper: Pick<Sweeper, 'request'>;
+}
 
 /** The control plane's activities, ready for a worker. Nothing is kept between calls but connections. */
 export function controlActivities(deps: ControlDeps): ControlActivities {
@@ -17,12 +20,16 @@ export function controlActivities(deps: ControlDeps): ControlActivities {
     finishJob: asActivity(async (owner: { readonly id: string; readonly generation: number }) => {
       await deps.storage.updateRecord(owner, (record) => finished(record, owner));
       await deps.failPoint('finish.after-commit');
+      deps.sweeper.request(owner.id);
     }, deps),
     watchRunners: asActivity((input, scope) => watchRunners(input, deps, scope), deps),
     barrier: asActivity((step, scope) => round.barrier(step, scope), deps),
     drain: asActivity((step, scope) => round.drain(step, scope), deps),
     link: asActivity((input, scope) => round.link(input, scope), deps),
-    register: asActivity((input, scope) => round.register(input, scope), deps),
+    register: asActivity(async (input, scope) => {
+      await round.register(input, scope);
+      deps.sweeper.request(input.step.id);
+    }, deps),
     abortRound: asActivity((step, scope) => round.abort(step, scope), deps),
   };
 }
@@ -33,11 +40,12 @@ async function prepareJob(input: Json | undefined, deps: ControlDeps): Promise<J
 }
 
 async function claimGeneration(input: ClaimInput, deps: ControlDeps): Promise<Claim> {
-  const { storage, failPoint } = deps;
+  const { storage, failPoint, sweeper } = deps;
   const record = await storage.claimRecord(input.settings.id, input.claim, (current, generation) =>
     claimed(current, generation, input),
   );
   await failPoint('claim.after-commit');
+  sweeper.request(input.settings.id);
   const newest = newestCheckpoint(record);
   return {
     generation: record.generation,

@@ -1,5 +1,6 @@
 import type { CheckpointContents, CheckpointEntry, JobRecord } from '@millrace/proto/control';
 import type { TraceContext } from '@millrace/telemetry';
+import type { SweepReport } from '@millrace/ufs';
 
 /** What the control plane keeps on the DFS: a job's fenced record and its checkpoints. Paths are whole DFS paths. */
 export interface ControlStorage {
@@ -34,14 +35,22 @@ export interface ControlStorage {
   hold(contents: CheckpointContents, parent?: TraceContext): Promise<void>;
   /**
    * Removes what only `dropped` checkpoints hold: never what one of `live`, or a pin, names. Idempotent. The answer are
-   * those that are gone completely.
+   * those that are gone completely. Rejects, with nothing deleted, when a live checkpoint cannot be read.
    */
   drop(
     id: string,
     dropped: readonly CheckpointEntry[],
     live: readonly CheckpointEntry[],
   ): Promise<readonly CheckpointEntry[]>;
-  /** Removes what a round left that can never be registered; its state files stay for the sweep. Idempotent. */
+  /**
+   * Removes what crashes, aborted rounds and dead attempts of the job left and that is older than `graceMs`; undefined
+   * when there is no record. Rejects, with nothing deleted, when something that lives cannot be read.
+   */
+  sweep(id: string, graceMs: number): Promise<SweepReport | undefined>;
+  /**
+   * Removes what the control plane wrote for a round that can never be registered. The tables' snapshots and files stay
+   * for the sweep: the attempt may have them in use, and the snapshots are the proof of when it has not. Idempotent.
+   */
   discardRound(id: string, checkpoint: number, generation: number): Promise<void>;
 }
 

@@ -1,3 +1,4 @@
+import { MillraceError } from '@millrace/kernel';
 import type { Holder, Holders } from '@millrace/ufs';
 
 const filesMax = 200_000;
@@ -10,6 +11,13 @@ export class HolderCache {
 
   constructor(holders: Holders) {
     this.#holders = holders;
+  }
+
+  /** As {@link find}; rejects with `ufs-missing` when there is none. */
+  async read(path: string): Promise<Holder> {
+    const holder = await this.find(path);
+    if (holder !== undefined) return holder;
+    throw new MillraceError('ufs-missing', `holder ${path} does not exist`, { details: { path } });
   }
 
   async find(path: string): Promise<Holder | undefined> {

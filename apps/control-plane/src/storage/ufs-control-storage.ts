@@ -2,10 +2,11 @@ import type { Dfs } from '@millrace/dfs';
 import { type Clock, MillraceError, type Random, Semaphore } from '@millrace/kernel';
 import type { CheckpointContents, CheckpointEntry, JobRecord } from '@millrace/proto/control';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
-import { FencedObject, filesToFree, type Holder, Holders, JobNamespace, Reaper } from '@millrace/ufs';
+import { FencedObject, type Holder, Holders, JobNamespace, Reaper, type SweepReport } from '@millrace/ufs';
 import type { ControlStorage, JobGeneration } from './control-storage.ts';
 import { HolderCache } from './holder-cache.ts';
 import { holdersOf } from './holders-of.ts';
+import { checkpointHolderPath, JobRetention } from './job-retention.ts';
 
 export interface UfsControlStorageOptions {
   readonly dfs: Dfs;
@@ -22,14 +23,21 @@ const requestsMax = 32;
 export class UfsControlStorage implements ControlStorage {
   readonly #options: UfsControlStorageOptions;
   readonly #holders: Holders;
-  readonly #cache: HolderCache;
+  readonly #retention: JobRetention;
   readonly #reaper: Reaper;
 
   constructor(options: UfsControlStorageOptions) {
     this.#options = options;
     this.#holders = new Holders(options.dfs);
-    this.#cache = new HolderCache(this.#holders);
     this.#reaper = new Reaper(options);
+    this.#retention = new JobRetention({
+      dfs: options.dfs,
+      clock: options.clock,
+      holders: new HolderCache(this.#holders),
+      reaper: this.#reaper,
+      snapshotsOf: async (entry) => holdersOf(await this.readCheckpoint(entry.path)),
+      snapshotsLeftOf: (entry) => this.#snapshotsLeftOf(entry.path),
+    });
   }
 
   async readRecord(id: string): Promise<JobRecord | undefined> {
@@ -81,34 +89,25 @@ export class UfsControlStorage implements ControlStorage {
   async hold(contents: CheckpointContents, parent?: TraceContext): Promise<void> {
     const { id, checkpoint, generation } = contents;
     const holder: Holder = { generation, files: [], value: { checkpoint, snapshots: holdersOf(contents) } };
-    await this.#holders.put(holderPath(id, checkpoint, generation), holder, parent);
+    await this.#holders.put(checkpointHolderPath(id, checkpoint, generation), holder, parent);
   }
 
-  async drop(
+  drop(
     id: string,
     dropped: readonly CheckpointEntry[],
     live: readonly CheckpointEntry[],
   ): Promise<readonly CheckpointEntry[]> {
-    const liveSnapshots = new Set((await Promise.all(live.map((entry) => this.#snapshotsOf(entry)))).flat());
-    const held = [...(await this.#read([...liveSnapshots])), ...(await this.#pins(id))];
-    const gone: CheckpointEntry[] = [];
-    for (const entry of dropped) {
-      const snapshots = (await this.#snapshotsOf(entry)).filter((path) => !liveSnapshots.has(path));
-      // Order: what is held before what holds it, the description last; a crash in between is repeated from it.
-      const files = filesToFree(await this.#read(snapshots), held).map((file) =>
-        new JobNamespace(id).filePath(file.id),
-      );
-      const steps = [files, snapshots, [holderPath(id, entry.checkpoint, entry.generation)], [entry.path]];
-      if (await this.#removeInOrder(steps)) gone.push(entry);
-    }
-    return gone;
+    return this.#retention.drop(id, dropped, live);
+  }
+
+  async sweep(id: string, graceMs: number): Promise<SweepReport | undefined> {
+    const record = await this.readRecord(id);
+    return record === undefined ? undefined : await this.#retention.sweep(record, graceMs);
   }
 
   async discardRound(id: string, checkpoint: number, generation: number): Promise<void> {
     const path = this.checkpointPath(id, checkpoint, generation);
-    const contents = await this.#findCheckpoint(path);
-    const snapshots = contents === undefined ? [] : holdersOf(contents);
-    await this.#removeInOrder([snapshots, [holderPath(id, checkpoint, generation)], [path]]);
+    await this.#removeInOrder([[checkpointHolderPath(id, checkpoint, generation)], [path]]);
   }
 
   async #removeInOrder(steps: readonly (readonly string[])[]): Promise<boolean> {
@@ -118,26 +117,9 @@ export class UfsControlStorage implements ControlStorage {
     return true;
   }
 
-  /** Holders in `holders/` that name files themselves: pins of forks and savepoints. */
-  async #pins(id: string): Promise<readonly Holder[]> {
-    const paths: string[] = [];
-    const prefix = new JobNamespace(id).holdersPrefix;
-    for await (const { path } of this.#options.dfs.list(prefix)) {
-      if (!path.slice(prefix.length).startsWith(checkpointHolder)) paths.push(path);
-    }
-    return await this.#read(paths);
-  }
-
-  async #snapshotsOf(entry: CheckpointEntry): Promise<readonly string[]> {
-    const contents = await this.#findCheckpoint(entry.path);
+  async #snapshotsLeftOf(path: string): Promise<readonly string[]> {
+    const contents = await this.#findCheckpoint(path);
     return contents === undefined ? [] : holdersOf(contents);
-  }
-
-  /** A missing holder of a dropped checkpoint was removed before. */
-  async #read(paths: readonly string[]): Promise<readonly Holder[]> {
-    const limit = new Semaphore(requestsMax);
-    const found = await Promise.all(paths.map((path) => limit.run(() => this.#cache.find(path))));
-    return found.filter((holder) => holder !== undefined);
   }
 
   async #findCheckpoint(path: string, parent?: TraceContext): Promise<CheckpointContents | undefined> {
@@ -157,10 +139,4 @@ export class UfsControlStorage implements ControlStorage {
     const { dfs, clock, random } = this.#options;
     return new FencedObject({ dfs, clock, random, directory: new JobNamespace(id).recordDirectory });
   }
-}
-
-const checkpointHolder = 'checkpoint-';
-
-function holderPath(id: string, checkpoint: number, generation: number): string {
-  return new JobNamespace(id).holderPath(`${checkpointHolder}${checkpoint}-g${generation}`);
 }
