@@ -64,7 +64,7 @@ function addToAirport(airports: Map<string, AirportTotal>, key: string, flight: 
   }
   total.flights++;
   total.sumDelay += flight.delay;
-  if (rank(flight) > rank(total.worst)) total.worst = flight;
+  if (flight.delay >= total.worst.delay && rank(flight) > rank(total.worst)) total.worst = flight;
 }
 
 /** Larger is worse: more delay; among equals earlier, then by destination, then the shorter one. */

@@ -40,25 +40,44 @@ export async function withStack<T>(
   }
 }
 
-/** `millrace dev`: the embedded stack, and a job on it when one is named. */
+/** `millrace dev`: the embedded stack, and a job on it when one is named. To be stopped is a good end. */
 export async function dev(options: EmbeddedOptions, job: JobInput | undefined, keep: boolean): Promise<void> {
-  const { report } = options;
   await withStack(options, async (stack, client, signal) => {
-    sayWhereToLook(stack, report);
-    if (job !== undefined) {
-      const handle = await startOrAttach(client, job, report);
-      const status = await watchJob({ handle, console: stack.console, report, signal });
-      requireFinished(status);
-      const output = outputOf(job);
-      report.say(`Finished.${output === undefined ? '' : ` Output: ${output}`}`, {
-        event: 'finished',
-        id: status.id,
-        output: output ?? null,
-      });
-      if (!keep) return;
-      report.note('The stack stays up; press Ctrl-C to stop it.');
+    sayWhereToLook(stack, options.report);
+    try {
+      if (job !== undefined) await runOn(stack, client, { job, report: options.report, signal, keep });
+      if (job !== undefined && !keep) return;
+      await untilAborted(signal);
+    } catch (error) {
+      if (!signal.aborted || error !== signal.reason) throw error;
     }
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  });
+}
+
+interface RunOn {
+  readonly job: JobInput;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+  readonly keep: boolean;
+}
+
+async function runOn(stack: Stack, client: MillraceClient, { job, report, signal, keep }: RunOn): Promise<void> {
+  const handle = await startOrAttach(client, job, report);
+  const status = await watchJob({ handle, console: stack.console, report, signal });
+  requireFinished(status);
+  const output = outputOf(job);
+  report.say(`Finished.${output === undefined ? '' : ` Output: ${output}`}`, {
+    event: 'finished',
+    id: status.id,
+    output: output ?? null,
+  });
+  if (keep) report.note('The stack stays up; press Ctrl-C to stop it.');
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }
 

@@ -2,7 +2,14 @@ import { accessSync, constants, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MillraceError } from '@millrace/kernel';
-import { type DevServer, type DevServerOptions, requireFreePort, resolveTemporal, startDevServer } from '@millrace/temporal-server';
+import {
+  type DevServer,
+  type DevServerOptions,
+  freePort,
+  requireFreePort,
+  resolveTemporal,
+  startDevServer,
+} from '@millrace/temporal-server';
 import { killLeftovers } from './leftovers.ts';
 import { removeStackFile, runningStack, writeStackFile } from './stack-file.ts';
 import { SupervisedProcess } from './supervised-process.ts';
@@ -91,7 +98,9 @@ export class Stack {
     await Promise.all(runners.map((runner) => runner.stop()));
     await controlPlane?.stop();
     await this.#restarting;
-    await this.#temporal?.stop();
+    if (this.#temporal === undefined) return;
+    await this.#temporal.stop();
+    // Only a stack that got so far may have written it: the file of a stack that runs here already stays.
     removeStackFile(this.options.dataDir);
   }
 
@@ -155,7 +164,9 @@ export class Stack {
       this.#processes.push(process);
       return process.start();
     };
-    const starting = [add('control-plane', 'control-plane', { MILLRACE_CONSOLE_PORT: String(consolePort) })];
+    // Chosen here, so that the console is where it was after the control plane was started again.
+    const port = consolePort === 0 ? await freePort() : consolePort;
+    const starting = [add('control-plane', 'control-plane', { MILLRACE_CONSOLE_PORT: String(port) })];
     for (let i = 1; i <= runners; i++) {
       const name = `task-runner-${i}`;
       starting.push(add(name, 'task-runner', { MILLRACE_RUNNER_SLOTS: String(slotsPerRunner) }));

@@ -1,0 +1,104 @@
+import { existsSync } from 'node:fs';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectExactFlights } from './support/flights-result.ts';
+import { TestStack } from './support/test-stack.ts';
+
+const chromiumPath = '/usr/bin/chromium';
+const rows = 20_000;
+
+let run: TestStack;
+beforeAll(async () => {
+  run = await TestStack.start({ runners: 1, slots: 2 });
+});
+afterAll(() => run[Symbol.asyncDispose]());
+
+describe("by Temporal's HTTP API, which the Web UI posts to", () => {
+  test('a job starts, runs and gives its result', async () => {
+    const output = run.path('api-out');
+    await start('flights-api', [{ job: 'flights', id: 'flights-api', parallelism: 2, options: { output, rows } }]);
+    await expect(run.client.job('flights-api').result()).resolves.toMatchObject({ state: 'finished' });
+    await expectExactFlights(output, rows);
+  });
+
+  test.each([
+    { what: 'nothing', input: null, words: /input is empty/ },
+    { what: 'a list', input: ['flights'], words: /input is a list/ },
+    { what: 'a text', input: 'flights', words: /input is a string/ },
+    { what: 'a job that does not exist', input: { job: 'nosuch' }, words: /"nosuch".*flights/s },
+    { what: 'parallelism 0', input: { job: 'flights', parallelism: 0 }, words: /"parallelism"/ },
+    { what: 'a field that does not exist', input: { job: 'flights', paralelism: 2 }, words: /"paralelism"/ },
+    { what: 'a bad option', input: { job: 'flights', options: { rows: 'many' } }, words: /rows/ },
+  ])('$what as input fails at once, in words', async ({ input, words }) => {
+    const id = `bad-${crypto.randomUUID()}`;
+    const withId = typeof input === 'object' && input !== null && !Array.isArray(input) ? { ...input, id } : input;
+    await start(id, [withId]);
+    await expectFailure(id, words);
+  });
+
+  test('no input at all fails at once, in words', async () => {
+    const id = `bad-${crypto.randomUUID()}`;
+    await start(id, []);
+    await expectFailure(id, /input is empty/);
+  });
+});
+
+describe.skipIf(!existsSync(chromiumPath))(`by hand, in the browser (skipped without ${chromiumPath})`, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox'] });
+  });
+  afterAll(() => browser?.close());
+
+  test('the start form runs a job, and its page shows the result', async () => {
+    const page = await browser.newPage();
+    const output = run.path('ui-out');
+    const input = { job: 'flights', id: 'flights-ui', parallelism: 2, options: { output, rows } };
+    await startByForm(page, 'flights-ui', JSON.stringify(input));
+    await expect(run.client.job('flights-ui').result()).resolves.toMatchObject({ state: 'finished' });
+    await expectExactFlights(output, rows);
+    await page.goto(`${run.stack.temporalUi}/namespaces/default/workflows/flights-ui`);
+    await page.getByText('Completed').first().waitFor();
+  });
+
+  test('the start form with an empty input fails at once, in words', async () => {
+    const page = await browser.newPage();
+    await startByForm(page, 'empty-ui', '');
+    await expectFailure('empty-ui', /input is empty/);
+  });
+});
+
+/** Fills in Temporal's start form as a person does, and sends it. */
+async function startByForm(page: Page, id: string, input: string): Promise<void> {
+  const form = `${run.stack.temporalUi}/namespaces/default/workflows/start-workflow`;
+  await page.goto(`${form}?workflowId=${id}&taskQueue=control&workflowType=job`);
+  const editor = page.locator('.cm-content').first();
+  await editor.waitFor();
+  if (input !== '') {
+    await editor.click();
+    await page.keyboard.insertText(input);
+    // The form takes the text over when the editor loses the focus.
+    await editor.blur();
+  }
+  await page.getByTestId('start-workflow-button').click();
+  await page
+    .waitForURL((url) => !url.pathname.endsWith('/start-workflow') || url.searchParams.has('started'), {
+      timeout: 15_000,
+    })
+    .catch(() => undefined);
+}
+
+async function start(id: string, input: readonly unknown[]): Promise<void> {
+  const response = await fetch(`${run.stack.temporalHttp}/api/v1/namespaces/default/workflows/${id}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ workflowType: { name: 'job' }, taskQueue: { name: 'control' }, input }),
+  });
+  expect(response.status, await response.clone().text()).toBe(200);
+}
+
+async function expectFailure(id: string, words: RegExp): Promise<void> {
+  const begun = performance.now();
+  await expect(run.client.job(id).result()).rejects.toMatchObject({ message: expect.stringMatching(words) });
+  expect(performance.now() - begun).toBeLessThan(20_000);
+}
