@@ -62,9 +62,20 @@ export class ByteWriter {
   }
 
   raw(source: Uint8Array): void {
-    this.reserve(source.length);
-    this.bytes.set(source, this.position);
-    this.position += source.length;
+    this.range(source, 0, source.length);
+  }
+
+  /** The bytes `source[start, end)`. Short ones are copied by hand: a call into the engine costs more. */
+  range(source: Uint8Array, start: number, end: number): void {
+    const length = end - start;
+    this.reserve(length);
+    const { bytes } = this;
+    if (length > 40) {
+      bytes.set(start === 0 && end === source.length ? source : source.subarray(start, end), this.position);
+    } else {
+      for (let from = start, to = this.position; from < end; from++, to++) bytes[to] = source[from] as number;
+    }
+    this.position += length;
   }
 
   /** UTF-8 without a length. Lone surrogates become U+FFFD, as everywhere in the platform. */

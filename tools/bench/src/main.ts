@@ -1,9 +1,12 @@
 import { parseArgs } from 'node:util';
+import { slot } from './slot.ts';
 import { wordcount } from './wordcount.ts';
 
 const usage = `npm run bench -- wordcount [--json] [--flink DIR] [--keys 100000,1000000] [--p 1,2] [--seconds 20]
                              [--repeats 3] [--backends forst,rocksdb,hashmap] [--interval 5000] [--read-both 1]
+npm run bench -- slot      [--json] [--keys …] [--seconds 20] [--repeats 3] [--interval 5000] [--read-both 1]
 
+wordcount     the whole stack; slot: one slot alone in this process, for profiles
 --flink DIR   also run Apache Flink on the same work (a directory with the peer's run.sh) and print ratios`;
 
 const { values, positionals } = parseArgs({
@@ -24,19 +27,27 @@ const { values, positionals } = parseArgs({
 
 const numbers = (text: string): number[] => text.split(',').map(Number);
 
-if (values.help || positionals[0] !== 'wordcount') {
+const common = {
+  json: values.json,
+  keys: numbers(values.keys),
+  seconds: Number(values.seconds),
+  repeats: Number(values.repeats),
+  readBoth: values['read-both'] === '1',
+  checkpointIntervalMs: Number(values.interval),
+};
+const benches: Readonly<Record<string, () => Promise<void>>> = {
+  slot: () => slot(common),
+  wordcount: () =>
+    wordcount({
+      ...common,
+      flink: values.flink,
+      parallelism: numbers(values.p),
+      backends: values.backends.split(','),
+    }),
+};
+const bench = benches[positionals[0] ?? ''];
+
+if (values.help || bench === undefined) {
   console.log(usage);
   process.exitCode = values.help ? 0 : 2;
-} else {
-  await wordcount({
-    json: values.json,
-    flink: values.flink,
-    keys: numbers(values.keys),
-    parallelism: numbers(values.p),
-    backends: values.backends.split(','),
-    seconds: Number(values.seconds),
-    repeats: Number(values.repeats),
-    readBoth: values['read-both'] === '1',
-    checkpointIntervalMs: Number(values.interval),
-  });
-}
+} else await bench();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fetchLiveFigures, Stack } from '@millrace/cli';
-import { connectMillrace } from '@millrace/client';
+import { connectMillrace, type JobHandle } from '@millrace/client';
 import { cpuSeconds, residentBytes } from './cpu.ts';
 import { FlinkPeer } from './flink.ts';
 import { median, printResult } from './result.ts';
@@ -30,7 +30,8 @@ interface Measured {
   readonly runnerRssMb: number;
 }
 
-const unboundedRecords = 1e12;
+/** Never reached: the job is cancelled when it has been measured. */
+const flinkRecords = 1e12;
 
 /**
  * Keyed read-modify-write of two states (a count and a 100-byte payload) over uniform keys, through the whole stack:
@@ -55,7 +56,7 @@ async function measureCase(
   for (let i = 0; i < options.repeats; i++) {
     ours.push(await runMillrace(options, keys, parallelism));
     if (peer === undefined) continue;
-    const args = [String(unboundedRecords), String(keys), String(parallelism), 'fill=1', 'payload=100'];
+    const args = [String(flinkRecords), String(keys), String(parallelism), 'fill=1', 'payload=100'];
     args.push(`seconds=${options.seconds}`, `interval=${options.checkpointIntervalMs} ms`);
     if (options.readBoth) args.push('readBoth=1');
     for (const backend of options.backends) {
@@ -116,9 +117,9 @@ async function runMillrace(options: WordcountOptions, keys: number, parallelism:
         job: 'wordcount',
         parallelism,
         checkpointIntervalMs: options.checkpointIntervalMs,
-        options: { keys, records: unboundedRecords, payloadBytes: 100, fill: true, readBoth: options.readBoth },
+        options: { keys, records: 0, payloadBytes: 100, fill: true, readBoth: options.readBoth },
       });
-      await untilRead(stack.console, keys);
+      await untilRead(stack.console, job, keys);
       const runner = stack.pids['task-runner-1'] as number;
       const before = await figuresAt(stack.console, runner);
       await new Promise((resolve) => setTimeout(resolve, options.seconds * 1000));
@@ -148,11 +149,13 @@ async function figuresAt(console: string, runner: number): Promise<{ records: nu
   return { records: figures.recordsRead, cpu: cpuSeconds(runner), atMs: performance.now() };
 }
 
-async function untilRead(console: string, records: number): Promise<void> {
+async function untilRead(console: string, job: JobHandle, records: number): Promise<void> {
   const deadline = performance.now() + 300_000;
   while (performance.now() < deadline) {
-    const figures = await fetchLiveFigures(console, 'wordcount');
+    const figures = await fetchLiveFigures(console, job.id);
     if (figures !== undefined && figures.recordsRead > records) return;
+    const { state, lastFailure } = await job.status();
+    if (state === 'failed' || state === 'cancelled') throw new Error(`the job is ${state}: ${lastFailure}`);
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
   throw new Error(`the job did not read ${records} records within 300 s`);

@@ -3,23 +3,51 @@ import type { PrimitiveKey } from '../keys/primitive-key.ts';
 import type { StateEntry } from './ports.ts';
 import type { Resident } from './working-set.ts';
 
-/** Stands in `values` for a state that has not been read yet; `undefined` there means: known to be absent. */
+/** Stands in `values` for a state that is not at hand; `undefined` there means: known to be absent. */
 export const unloaded: unique symbol = Symbol('unloaded');
 
 export interface EntryOwner {
   evict(entry: Entry): void;
 }
 
-/** Estimated bytes of an entry before its values. */
-const overheadBytes = 240;
+/** The entries of one namespace, by key. */
+export interface EntrySpace {
+  readonly owner: EntryOwner;
+  readonly namespace: KeyValue | undefined;
+  readonly entries: Map<PrimitiveKey, Entry>;
+}
 
-/** The decoded state of one key in one namespace of one operator. */
+/** What each new entry of an operator starts with; arrays are copied, not shared, except `expiresAtMs` without TTL. */
+export interface EntryTemplate {
+  readonly values: readonly unknown[];
+  readonly sizes: readonly number[];
+  readonly expiresAtMs: readonly number[];
+  /** Some state has a TTL, so each entry needs expiries of its own. */
+  readonly expires: boolean;
+}
+
+export function entryTemplate(states: number, expires: boolean): EntryTemplate {
+  return {
+    values: Array.from({ length: states }, (): unknown => unloaded),
+    sizes: Array.from({ length: states }, () => 0),
+    expiresAtMs: Array.from({ length: states }, () => 0),
+    expires,
+  };
+}
+
+/** Estimated bytes of an entry before its values: object, arrays, places in map and ring, and the key. */
+const overheadBytes = 240;
+const perStateBytes = 16;
+
+/**
+ * The decoded state of one key in one namespace of one operator. There may be millions: stored keys are encoded anew
+ * when they are needed rather than kept.
+ */
 export class Entry implements StateEntry, Resident {
   readonly key: unknown;
-  readonly namespace: KeyValue | undefined;
+  readonly primitive: PrimitiveKey;
   readonly keyGroup: number;
-  /** length · key · length · namespace: what follows the state id in each of its stored keys. */
-  readonly suffix: Uint8Array;
+  readonly space: EntrySpace;
   /** By state index: the value, `undefined` (absent), {@link unloaded}, or the cell of a map. */
   readonly values: unknown[];
   /** By state index: when a value of a state with TTL ends, epoch milliseconds. */
@@ -28,44 +56,35 @@ export class Entry implements StateEntry, Resident {
   readonly sizes: number[];
   /** Bit for each state index: changed since it was last written to the table. */
   dirty = 0;
+  /** Bit for each state index: the value at hand is kept only while records use the entry. */
+  transient = 0;
   pins = 0;
   referenced = true;
   ringIndex = -1;
   bytes: number;
   /** Times of the timers last registered, so that registering them again costs nothing. */
-  eventTimerMs = Number.NaN;
-  processingTimerMs = Number.NaN;
-  /** Where the owner finds it. */
-  readonly primitive: PrimitiveKey;
-  readonly space: Map<PrimitiveKey, Entry>;
-  readonly #owner: EntryOwner;
+  eventTimerMs: number | undefined = undefined;
+  processingTimerMs: number | undefined = undefined;
 
-  constructor(owner: EntryOwner, place: EntryPlace, states: number) {
-    this.#owner = owner;
-    this.key = place.key;
-    this.namespace = place.namespace;
-    this.keyGroup = place.keyGroup;
-    this.suffix = place.suffix;
-    this.primitive = place.primitive;
-    this.space = place.space;
-    this.values = Array.from({ length: states }, (): unknown => unloaded);
-    this.expiresAtMs = Array.from({ length: states }, () => 0);
-    this.sizes = Array.from({ length: states }, () => 0);
-    this.bytes = overheadBytes + place.suffix.length + 40 * states;
+  constructor(key: unknown, primitive: PrimitiveKey, keyGroup: number, space: EntrySpace, template: EntryTemplate) {
+    this.key = key;
+    this.primitive = primitive;
+    this.keyGroup = keyGroup;
+    this.space = space;
+    this.values = template.values.slice();
+    this.sizes = template.sizes.slice();
+    this.expiresAtMs = template.expires ? template.expiresAtMs.slice() : (template.expiresAtMs as number[]);
+    const keyBytes = typeof key === 'string' ? 2 * key.length : typeof key === 'number' ? 8 : 96;
+    this.bytes = overheadBytes + perStateBytes * template.values.length + keyBytes;
+  }
+
+  get namespace(): KeyValue | undefined {
+    return this.space.namespace;
   }
 
   evict(): void {
-    this.#owner.evict(this);
+    this.space.owner.evict(this);
   }
-}
-
-export interface EntryPlace {
-  readonly key: unknown;
-  readonly namespace: KeyValue | undefined;
-  readonly keyGroup: number;
-  readonly suffix: Uint8Array;
-  readonly primitive: PrimitiveKey;
-  readonly space: Map<PrimitiveKey, Entry>;
 }
 
 /** A guess at the memory of a decoded value whose encoded size is not known yet. */
@@ -73,5 +92,5 @@ export function guessBytes(value: unknown): number {
   if (typeof value === 'string') return 24 + 2 * value.length;
   if (typeof value !== 'object' || value === null) return 16;
   if (Array.isArray(value)) return 32 + 32 * value.length;
-  return value instanceof Uint8Array ? 64 + value.length : 128;
+  return value instanceof Uint8Array ? 400 + value.length : 128;
 }

@@ -15,6 +15,8 @@ import { ValueCell } from './value-cell.ts';
 /** Writes the changed part of an entry that one state owns. */
 interface SavableCell {
   save(entry: Entry): void;
+  /** Lets go of a clean value that is not worth keeping; only called where the cell has marked the entry transient. */
+  release(entry: Entry): void;
 }
 
 /** A state ready for use: its cell, and how a record gets its handle. */

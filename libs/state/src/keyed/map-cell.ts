@@ -10,7 +10,7 @@ import { type Entry, guessBytes, unloaded } from './entry.ts';
 import { checkOpen } from './late-access.ts';
 import { MapContents, type MapItem } from './map-contents.ts';
 import type { AccessScope } from './ports.ts';
-import { type CellContext, expiryOf, type StateDefinition, writeEntryKey } from './state-definition.ts';
+import { type CellContext, expiryOf, type StateDefinition } from './state-definition.ts';
 import type { StoredValue } from './stored-value.ts';
 
 /** Items of one map that stay at hand after a save; above it the clean ones are forgotten. */
@@ -55,7 +55,7 @@ export class MapCell<K, V> {
     if (contents.complete) return undefined;
     const { reader, scratch } = this.#context;
     scratch.reset();
-    writeEntryKey(scratch, entry, this.#id);
+    this.#context.keys.write(scratch, entry, this.#id);
     const prefixLength = scratch.position;
     this.#keyCodec.encode(key, scratch);
     const answer = reader.peek(scratch);
@@ -112,7 +112,7 @@ export class MapCell<K, V> {
     for (const item of contents.changed) {
       item.dirty = false;
       batch.begin();
-      writeEntryKey(batch.arena, entry, this.#id);
+      this.#context.keys.write(batch.arena, entry, this.#id);
       batch.arena.raw(item.keyBytes);
       batch.endKey();
       if (item.value === undefined) {
@@ -129,6 +129,9 @@ export class MapCell<K, V> {
       this.#grow(entry, -(entry.sizes[this.#index] as number));
     }
   }
+
+  /** Maps are never transient: their items are forgotten by number instead. */
+  release(): void {}
 
   #contents(entry: Entry): MapContents {
     const value = entry.values[this.#index];
@@ -197,7 +200,7 @@ export class MapCell<K, V> {
 
   #storedRange(entry: Entry, range: MapRange<K>): StoredRange {
     const writer = new ByteWriter(64);
-    writeEntryKey(writer, entry, this.#id);
+    this.#context.keys.write(writer, entry, this.#id);
     const prefix = writer.copy();
     const bound = (key: K): Uint8Array => {
       writer.position = prefix.length;

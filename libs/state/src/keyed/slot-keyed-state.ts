@@ -4,7 +4,7 @@ import type { Codec } from '../codec.ts';
 import type { StateShape } from '../handles/descriptors.ts';
 import type { StateFacade } from '../handles/handles.ts';
 import { keyCodec as canonicalKeys } from '../keys/key-codec.ts';
-import { eventTimerStateId, processingTimerStateId, writeSized } from '../keys/key-layout.ts';
+import { eventTimerStateId, processingTimerStateId } from '../keys/key-layout.ts';
 import type { KeyValue } from '../keys/key-value.ts';
 import { type PrimitiveKey, primitiveKey } from '../keys/primitive-key.ts';
 import type { SnapshotHandle, StateTable } from '../store.ts';
@@ -12,7 +12,8 @@ import { StoredTimerQueue } from '../timers/stored-timer-queue.ts';
 import type { Catalog } from './catalog.ts';
 import { definitionsOf, mergeCatalog } from './catalog.ts';
 import { loadCatalog, saveCatalog } from './catalog-store.ts';
-import { Entry, type EntryOwner } from './entry.ts';
+import { Entry, type EntryOwner, type EntrySpace, type EntryTemplate, entryTemplate } from './entry.ts';
+import { EntryKeys } from './entry-keys.ts';
 import { type FacadeClass, facadeClass, type RunningState, runState } from './facade.ts';
 import type { AccessScope, KeyedState, KeyedStateOptions, StateEntry, TimerQueue } from './ports.ts';
 import type { CellContext } from './state-definition.ts';
@@ -48,8 +49,9 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   readonly #facade: FacadeClass<S>;
   readonly #dirtyMax: number;
   /** Entries without a namespace, and those of each namespace. */
-  readonly #plain = new Map<PrimitiveKey, Entry>();
-  readonly #spaces = new Map<PrimitiveKey, Map<PrimitiveKey, Entry>>();
+  readonly #plain: EntrySpace = { owner: this, namespace: undefined, entries: new Map() };
+  readonly #spaces = new Map<PrimitiveKey, EntrySpace>();
+  readonly #template: EntryTemplate;
   readonly #scratch = new ByteWriter(256);
   #dirty: Entry[] = [];
   #dirtyCount = 0;
@@ -62,7 +64,9 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     this.#keyCodec = keyCodec;
     this.#dirtyMax = options.dirtyEntriesMax ?? dirtyEntriesMaxDefault;
     this.#writer = new TableWriter(table);
+    const keys = new EntryKeys(keyCodec);
     const context: CellContext = {
+      keys,
       reader: new TableReader(table, options.batcher ?? microtaskBatcher),
       writer: this.#writer,
       workingSet,
@@ -77,9 +81,11 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
       byName.set(definition.name, state);
     }
     this.#facade = facadeClass<S>(byName);
+    const expires = Object.values(options.shape).some((descriptor) => descriptor.ttl !== undefined);
+    this.#template = entryTemplate(this.#states.length, expires);
     const find = (timer: { key: unknown; namespace: KeyValue | undefined }): Entry | undefined =>
-      this.#space(timer.namespace)?.get(primitiveKey(timer.key));
-    const common = { table, writer: this.#writer, keyCodec, restored, find, heldMax: options.timersHeldMax };
+      this.#space(timer.namespace)?.entries.get(primitiveKey(timer.key));
+    const common = { table, writer: this.#writer, keyCodec, keys, restored, find, heldMax: options.timersHeldMax };
     this.eventTimers = new StoredTimerQueue({ ...common, stateId: eventTimerStateId, note: 'eventTimerMs' });
     this.processingTimers = new StoredTimerQueue({
       ...common,
@@ -100,8 +106,8 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   enter(key: unknown, namespace?: KeyValue): StateEntry {
     const space = namespace === undefined ? this.#plain : this.#spaceOf(namespace);
     const primitive = primitiveKey(key);
-    let entry = space.get(primitive);
-    if (entry === undefined) entry = this.#create(key, namespace, primitive, space);
+    let entry = space.entries.get(primitive);
+    if (entry === undefined) entry = this.#create(key, primitive, space);
     entry.pins++;
     entry.referenced = true;
     return entry;
@@ -111,6 +117,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     const own = entry as Entry;
     assert(own.pins > 0, 'leave without enter');
     own.pins--;
+    if (own.transient !== 0 && own.pins === 0) this.#release(own);
     if (this.#workingSet.bytes > this.#workingSet.bytesMax) this.#workingSet.reclaim();
   }
 
@@ -133,60 +140,56 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     if (this.#closed) return;
     this.#closed = true;
     for (const space of [this.#plain, ...this.#spaces.values()]) {
-      for (const entry of space.values()) this.#workingSet.remove(entry);
-      space.clear();
+      for (const entry of space.entries.values()) this.#workingSet.remove(entry);
+      space.entries.clear();
     }
     await this.#table.close();
   }
 
   evict(entry: Entry): void {
     if (entry.dirty !== 0) this.#writeBehind();
-    entry.space.delete(entry.primitive);
-    if (entry.space.size === 0 && entry.namespace !== undefined) this.#spaces.delete(primitiveKey(entry.namespace));
+    const { entries, namespace } = entry.space;
+    entries.delete(entry.primitive);
+    if (entries.size === 0 && namespace !== undefined) this.#spaces.delete(primitiveKey(namespace));
   }
 
-  #space(namespace: KeyValue | undefined): Map<PrimitiveKey, Entry> | undefined {
+  #space(namespace: KeyValue | undefined): EntrySpace | undefined {
     return namespace === undefined ? this.#plain : this.#spaces.get(primitiveKey(namespace));
   }
 
-  #spaceOf(namespace: KeyValue): Map<PrimitiveKey, Entry> {
+  #spaceOf(namespace: KeyValue): EntrySpace {
     const primitive = primitiveKey(namespace);
     let space = this.#spaces.get(primitive);
     if (space === undefined) {
-      space = new Map();
+      space = { owner: this, namespace, entries: new Map() };
       this.#spaces.set(primitive, space);
     }
     return space;
   }
 
-  #create(
-    key: unknown,
-    namespace: KeyValue | undefined,
-    primitive: PrimitiveKey,
-    space: Map<PrimitiveKey, Entry>,
-  ): Entry {
+  #create(key: unknown, primitive: PrimitiveKey, space: EntrySpace): Entry {
     assert(!this.#closed, 'the keyed state is closed');
     const scratch = this.#scratch;
     scratch.reset();
     this.#keyCodec.encode(key, scratch);
-    const keyBytes = scratch.copy();
     const { maxParallelism, keyGroups } = this.#table.spec;
-    const keyGroup = keyGroupOf(keyBytes, 0, keyBytes.length, maxParallelism);
+    const keyGroup = keyGroupOf(scratch.bytes, 0, scratch.position, maxParallelism);
     assert(
       containsKeyGroup(keyGroups, keyGroup),
       `key group ${keyGroup} reached the subtask of ${keyGroups.start} to ${keyGroups.end}`,
     );
-    scratch.reset();
-    if (namespace !== undefined) canonicalKeys.encode(namespace, scratch);
-    const namespaceBytes = scratch.copy();
-    scratch.reset();
-    writeSized(scratch, keyBytes);
-    writeSized(scratch, namespaceBytes);
-    const place = { key, namespace, keyGroup, suffix: scratch.copy(), primitive, space };
-    const entry = new Entry(this, place, this.#states.length);
-    space.set(primitive, entry);
+    const entry = new Entry(key, primitive, keyGroup, space, this.#template);
+    space.entries.set(primitive, entry);
     this.#workingSet.add(entry);
     return entry;
+  }
+
+  /** Lets go of transient values that the table has. */
+  #release(entry: Entry): void {
+    let bits = entry.transient & ~entry.dirty;
+    for (let i = 0; bits !== 0; i++, bits >>>= 1) {
+      if ((bits & 1) !== 0) (this.#states[i] as RunningState).cell.release(entry);
+    }
   }
 
   #markDirty(entry: Entry, bit: number, changes: number): void {

@@ -1,8 +1,8 @@
 import type { ByteWriter, Clock } from '@millrace/kernel';
 import type { StateDescriptor } from '../handles/descriptors.ts';
 import type { Ttl } from '../handles/ttl.ts';
-import { writePrefix } from '../keys/key-layout.ts';
 import type { Entry } from './entry.ts';
+import type { EntryKeys } from './entry-keys.ts';
 import type { StoredValue } from './stored-value.ts';
 import type { TableReader } from './table-reader.ts';
 import type { TableWriter } from './table-writer.ts';
@@ -14,6 +14,7 @@ export interface CellContext {
   readonly writer: TableWriter;
   readonly workingSet: WorkingSet;
   readonly clock: Clock;
+  readonly keys: EntryKeys;
   /** For building stored keys; its content lives until the next use. */
   readonly scratch: ByteWriter;
   /** Notes a change; `changes` counts what was clean before. */
@@ -28,12 +29,6 @@ export interface StateDefinition {
   readonly id: number;
   readonly descriptor: StateDescriptor;
   readonly stored: StoredValue<unknown>;
-}
-
-/** Writes key group · state id · key · namespace, all but the map key. */
-export function writeEntryKey(writer: ByteWriter, entry: Entry, stateId: number): void {
-  writePrefix(writer, entry.keyGroup, stateId);
-  writer.raw(entry.suffix);
 }
 
 /** When a value written or read now ends; 0 means never. */

@@ -2,7 +2,7 @@ import { ByteReader, type MaybePromise } from '@millrace/kernel';
 import type { Ttl } from '../handles/ttl.ts';
 import { type Entry, guessBytes, unloaded } from './entry.ts';
 import type { AccessScope } from './ports.ts';
-import { type CellContext, expiryOf, type StateDefinition, writeEntryKey } from './state-definition.ts';
+import { type CellContext, expiryOf, type StateDefinition } from './state-definition.ts';
 import type { StoredValue } from './stored-value.ts';
 
 /** One state that is a single value per key (value, list, reducing, aggregating), over all keys. */
@@ -12,6 +12,8 @@ export class ValueCell<T> {
   readonly #id: number;
   readonly #ttl: Ttl | undefined;
   readonly #stored: StoredValue<T>;
+  /** Values are kept only while records use the entry (`Codec.external`). */
+  readonly #transient: boolean;
   readonly #context: CellContext;
 
   constructor(definition: StateDefinition, context: CellContext) {
@@ -20,6 +22,7 @@ export class ValueCell<T> {
     this.#id = definition.id;
     this.#ttl = definition.descriptor.ttl;
     this.#stored = definition.stored as StoredValue<T>;
+    this.#transient = definition.stored.external;
     this.#context = context;
   }
 
@@ -39,6 +42,7 @@ export class ValueCell<T> {
     entry.values[index] = value;
     if (this.#ttl !== undefined) entry.expiresAtMs[index] = expiryOf(this.#ttl, this.#context.clock);
     if (entry.sizes[index] === 0) this.#resize(entry, guessBytes(value));
+    if (this.#transient) entry.transient |= this.#bit;
     if ((entry.dirty & this.#bit) === 0) this.#context.markDirty(entry, this.#bit, 1);
   }
 
@@ -49,10 +53,10 @@ export class ValueCell<T> {
 
   /** Appends the value of a dirty entry to the writer's batch. */
   save(entry: Entry): void {
-    const { writer } = this.#context;
+    const { writer, keys } = this.#context;
     const { batch } = writer;
     batch.begin();
-    writeEntryKey(batch.arena, entry, this.#id);
+    keys.write(batch.arena, entry, this.#id);
     batch.endKey();
     const value = entry.values[this.#index] as T | undefined;
     if (value === undefined) {
@@ -61,16 +65,24 @@ export class ValueCell<T> {
       const start = batch.arena.position;
       const expiresAtMs = entry.expiresAtMs[this.#index] as number;
       this.#stored.encode(value, expiresAtMs, batch.arena);
-      this.#resize(entry, 16 + 2 * (batch.arena.position - start));
+      if (this.#transient && entry.pins === 0) this.release(entry);
+      else this.#resize(entry, 16 + 2 * (batch.arena.position - start));
       batch.put(expiresAtMs);
     }
     writer.added();
   }
 
+  /** Lets go of a value that the table has; the next read gets it from there. */
+  release(entry: Entry): void {
+    entry.transient &= ~this.#bit;
+    entry.values[this.#index] = unloaded;
+    this.#resize(entry, 0);
+  }
+
   #load(entry: Entry, scope: AccessScope): MaybePromise<T | undefined> {
-    const { reader, scratch } = this.#context;
+    const { reader, scratch, keys } = this.#context;
     scratch.reset();
-    writeEntryKey(scratch, entry, this.#id);
+    keys.write(scratch, entry, this.#id);
     const answer = reader.peek(scratch);
     if (answer === 'unknown') return this.#loadLater(entry, scope);
     this.#install(entry, answer === 'found' ? reader.found : undefined);
@@ -98,6 +110,7 @@ export class ValueCell<T> {
     }
     const length = reader.remaining;
     entry.values[this.#index] = this.#stored.decode(reader);
+    if (this.#transient) entry.transient |= this.#bit;
     this.#resize(entry, 16 + 2 * length);
     if (this.#ttl !== undefined) {
       entry.expiresAtMs[this.#index] = this.#stored.expiresAtMs;

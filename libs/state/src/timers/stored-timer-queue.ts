@@ -1,6 +1,7 @@
 import { ByteWriter, type MaybePromise } from '@millrace/kernel';
 import type { Codec } from '../codec.ts';
 import type { Entry } from '../keyed/entry.ts';
+import type { EntryKeys } from '../keyed/entry-keys.ts';
 import type { DueTimer, StateEntry, TimerQueue } from '../keyed/ports.ts';
 import type { TableWriter } from '../keyed/table-writer.ts';
 import { rangeOfPrefix, writePrefix } from '../keys/key-layout.ts';
@@ -19,6 +20,7 @@ export interface TimerQueueOptions {
   readonly table: StateTable;
   readonly writer: TableWriter;
   readonly keyCodec: Codec<unknown>;
+  readonly keys: EntryKeys;
   /** State id of the queue's stored keys. */
   readonly stateId: number;
   /** False for an empty table, whose groups have nothing to read. */
@@ -54,7 +56,12 @@ export class StoredTimerQueue implements TimerQueue {
     const own = entry as Entry;
     if (own[this.#options.note] === timeMs) return false;
     own[this.#options.note] = timeMs;
-    const timer: QueuedTimer = { timeMs, key: own.key, namespace: own.namespace, suffix: own.suffix };
+    const timer: QueuedTimer = {
+      timeMs,
+      key: own.key,
+      namespace: own.namespace,
+      suffix: this.#options.keys.suffixOf(own),
+    };
     const group = this.#groups.get(own.keyGroup) ?? this.#newGroup(own.keyGroup, true);
     const headMs = this.#heap.top?.headMs ?? Number.POSITIVE_INFINITY;
     if (!group.add(timer, this.#heldMax)) return false;
@@ -65,8 +72,13 @@ export class StoredTimerQueue implements TimerQueue {
 
   delete(entry: StateEntry, timeMs: number): void {
     const own = entry as Entry;
-    if (own[this.#options.note] === timeMs) own[this.#options.note] = Number.NaN;
-    const timer: QueuedTimer = { timeMs, key: own.key, namespace: own.namespace, suffix: own.suffix };
+    if (own[this.#options.note] === timeMs) own[this.#options.note] = undefined;
+    const timer: QueuedTimer = {
+      timeMs,
+      key: own.key,
+      namespace: own.namespace,
+      suffix: this.#options.keys.suffixOf(own),
+    };
     const group = this.#groups.get(own.keyGroup);
     if (group === undefined) return;
     group.remove(timer);
@@ -88,7 +100,7 @@ export class StoredTimerQueue implements TimerQueue {
       this.#heap.update(group);
       this.#write(group.keyGroup, timer, true);
       const entry = this.#options.find(timer);
-      if (entry !== undefined && entry[this.#options.note] === timer.timeMs) entry[this.#options.note] = Number.NaN;
+      if (entry !== undefined && entry[this.#options.note] === timer.timeMs) entry[this.#options.note] = undefined;
       due.push({ timeMs: timer.timeMs, key: timer.key, namespace: timer.namespace });
     }
     return due;
