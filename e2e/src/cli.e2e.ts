@@ -84,14 +84,14 @@ describe('on a running stack', () => {
   });
 
   test.each([
-    { what: 'a job that no runner knows', args: ['run', 'nosuch'], words: /"nosuch".*flights/s },
+    { what: 'a job that no runner knows', args: ['run', 'nosuch'], words: /nosuch.*flights/s },
     {
       what: 'an option that the job does not have',
       args: ['run', 'flights', '--option', 'colour="red"'],
       words: /colour/,
     },
     { what: 'an option of the wrong type', args: ['run', 'flights', '--option', 'rows=many'], words: /rows/ },
-    { what: 'a job that was never started', args: ['status', 'nosuch'], words: /nosuch/ },
+    { what: 'a job that was never started', args: ['status', 'never'], words: /never/ },
     { what: 'another stack on the directory', args: ['dev', ...anyPorts], words: /--data/ },
   ])('refuses $what with exit code 2, in words', async ({ args, words }) => {
     await expectRefusal([...args, '--data', data], words);

@@ -25,7 +25,7 @@ describe("by Temporal's HTTP API, which the Web UI posts to", () => {
     { what: 'nothing', input: null, words: /input is empty/ },
     { what: 'a list', input: ['flights'], words: /input is a list/ },
     { what: 'a text', input: 'flights', words: /input is a string/ },
-    { what: 'a job that does not exist', input: { job: 'nosuch' }, words: /"nosuch".*flights/s },
+    { what: 'a job that does not exist', input: { job: 'nosuch' }, words: /nosuch.*flights/s },
     { what: 'parallelism 0', input: { job: 'flights', parallelism: 0 }, words: /"parallelism"/ },
     { what: 'a field that does not exist', input: { job: 'flights', paralelism: 2 }, words: /"paralelism"/ },
     { what: 'a bad option', input: { job: 'flights', options: { rows: 'many' } }, words: /rows/ },
