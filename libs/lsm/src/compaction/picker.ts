@@ -24,7 +24,7 @@ export interface CompactionPolicy {
 
 export const defaultCompactionPolicy: CompactionPolicy = {
   l0Runs: 4,
-  levelBytes: 64 * 1024 * 1024,
+  levelBytes: 256 * 1024 * 1024,
   levelFactor: 10,
   levelsMax: 6,
   expiredShare: 0.5,
