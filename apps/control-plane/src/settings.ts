@@ -11,7 +11,7 @@ const schema = z.object({
   MILLRACE_NAMESPACE: z.string().min(1).default('default'),
   MILLRACE_STATE: z.string().min(1, 'name the place of the state, for example file:///var/lib/millrace'),
   MILLRACE_CONSOLE_HOST: z.string().min(1).default('127.0.0.1'),
-  MILLRACE_CONSOLE_PORT: port.default(8088),
+  MILLRACE_CONSOLE_PORT: port.default(8080),
   MILLRACE_FAILPOINT: z.string().default(''),
 });
 

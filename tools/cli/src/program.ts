@@ -67,7 +67,7 @@ function jobFlags(command: Command): Command {
       'default: every slot of the embedded stack, 1 on a cluster',
       parseCount('parallelism', 1),
     )
-    .option('--checkpoint-interval <ms>', 'milliseconds between checkpoints', parseCount('checkpoint-interval', 10))
+    .option('--checkpoint-interval <ms>', 'milliseconds between checkpoints', parseCount('checkpoint-interval', 100))
     .option('--output <dir>', 'where the job writes its results: its option `output`')
     .option('--overwrite', "replace what an earlier run wrote there: the job's option `overwrite`")
     .option('--option <name=value>', 'an option of the job, value as JSON or text; may be repeated', collect, [])

@@ -248,9 +248,9 @@ export class ExchangeBridge {
     const gauge = (name: string, help: string, read: (stats: ExchangeStats) => number): (() => void) =>
       telemetry.metrics.gauge(name, help, () => read(this.stats()), { job });
     return [
-      gauge('exchange_queued_bytes', 'Bytes that wait here for other runners', (s) => s.queuedBytes),
-      gauge('exchange_in_bytes', 'Bytes taken from other runners in this attempt', (s) => s.bytesIn),
-      gauge('exchange_out_bytes', 'Bytes given to other runners in this attempt', (s) => s.bytesOut),
+      gauge('millrace_exchange_queued_bytes', 'Bytes that wait here for other runners', (s) => s.queuedBytes),
+      gauge('millrace_exchange_in_bytes', 'Bytes taken from other runners in this attempt', (s) => s.bytesIn),
+      gauge('millrace_exchange_out_bytes', 'Bytes given to other runners in this attempt', (s) => s.bytesOut),
     ];
   }
 }
