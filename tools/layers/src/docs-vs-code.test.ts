@@ -70,10 +70,10 @@ test('fields and defaults of the job input are as in the activity that checks it
   const fields = [...text.matchAll(/^ {2}(\w+): (?:z\.|id)/gm)].map((match) => match[1] as string);
   expect(fields.length).toBeGreaterThan(5);
   for (const field of fields) {
-    const row = rows.find(([name]) => name === field);
     const value = new RegExp(` ${field}: input\\.${field} \\?\\? (?:record\\?\\.\\w+ \\?\\? )?(.+),`).exec(text)?.[1];
     const words: Readonly<Record<string, string>> = { 'input.job': "the job's name", defaultMaxParallelism: '128' };
-    expect(row?.[1], field).toBe(value === undefined ? '–' : (words[value] ?? value));
+    const shown = value === undefined ? '–' : (words[value] ?? value);
+    expect(rows.map((row) => row.slice(0, 2))).toContainEqual([field, shown]);
   }
 });
 
