@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
 /* What docs/operations.md, docs/guide.md and README.md say, against the code that they speak of. */
@@ -85,6 +85,12 @@ test('every metric is in the table, and the other way round', () => {
   );
   const inTable = rows.map(([name]) => name as string).filter((name) => name.startsWith('millrace_'));
   expect(inTable.sort()).toEqual([...named, ...subtask].sort());
+});
+
+test('every project is in the table of ARCHITECTURE, and the other way round', () => {
+  const projects = globSync(['{apps,libs,tools}/*/package.json', '{examples,e2e}/package.json'], { cwd: root });
+  const rooms = found(['ARCHITECTURE.md'], /^\| `([^`]+?)\/?` /gm);
+  expect(rooms).toEqual(projects.map((file) => dirname(file)).sort());
 });
 
 test.each(['README.md', 'docs/guide.md'])(
