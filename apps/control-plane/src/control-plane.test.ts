@@ -97,7 +97,7 @@ test('a job started under any workflow id runs as the workflow of its own id', a
     args: [{ job: 'wrapped' }],
   });
   await expect
-    .poll(async () => (await client.job('wrapped').status()).details, { timeout: 10_000 })
+    .poll(async () => (await client.job('wrapped').status()).details, { timeout: 60_000 })
     .toContain('Waiting for a task-runner');
   await workflow.signal('cancel');
   expect(await workflow.result()).toMatchObject({ id: 'wrapped', state: 'cancelled' });
@@ -124,7 +124,7 @@ test('the console shows jobs, metrics and health', async () => {
   await expect
     .poll(
       async () => ((await (await fetch(`${plane.consoleUrl}/api/jobs`)).json()) as { id: string }[]).map((j) => j.id),
-      { timeout: 10_000 },
+      { timeout: 60_000 },
     )
     .toContain('shown');
   const job = await fetch(`${plane.consoleUrl}/api/jobs/shown`);

@@ -23,7 +23,7 @@ async function start(...ids: string[]): Promise<{ claimed: ClaimedSlot[]; made: 
   return { claimed: await Promise.all(made.map((runner) => runner.listen())), made };
 }
 
-const waiting = { timeout: 15_000, interval: 20 };
+const waiting = { timeout: 30_000, interval: 20 };
 
 test(`every frame arrives once, whole and in order, within and across runners (seed ${seed})`, async () => {
   const { claimed, made } = await start('a', 'b');

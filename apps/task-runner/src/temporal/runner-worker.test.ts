@@ -77,7 +77,7 @@ test('a runner that disappears is noticed within seconds and the job goes on els
   lost.disappear();
   const startMs = Date.now();
   await until('the second attempt', () => other.host.attempts.length === 1);
-  expect(Date.now() - startMs).toBeLessThan(8_000);
+  expect(Date.now() - startMs).toBeLessThan(15_000);
   expect((await jobs.status('lost')).lastFailure).toContain('lost-1');
   await until('the old part is told to stop', () => lost.host.latest.cancelledBecause);
   other.host.latest.endInputs();
@@ -140,7 +140,7 @@ test.each(crashPoints.slice(0, process.env.MILLRACE_SLOW_TESTS === '1' ? undefin
     await jobs.start({ job, checkpointIntervalMs: 300 });
     await dying.exited;
     control = await environment.startControl();
-    await until('two rounds', async () => (await jobs.loop(job)).roundsDone >= 2, 40_000);
+    await until('two rounds', async () => (await jobs.loop(job)).roundsDone >= 2, 60_000);
     expect((await jobs.loop(job)).roundsFailed).toBe(0);
     expect(host.latest.barriers.slice(0, 2)).toEqual([1, 2]);
     host.latest.endInputs();
@@ -162,9 +162,9 @@ test('an attempt survives kill -9 of Temporal and of the control plane', async (
   await until(
     'later rounds',
     async () => ((await jobs.loop('outage')).recent.at(-1)?.checkpoint ?? 0) > before.checkpoint + 1,
-    40_000,
+    60_000,
   );
   expect(host.attempts).toHaveLength(1);
   host.latest.endInputs();
   expect(await jobs.result('outage')).toMatchObject({ state: 'finished', generation: 1 });
-}, 90_000);
+}, 120_000);

@@ -53,7 +53,6 @@ describe('a file read again and again', () => {
     handles.close();
     expect(handles.size).toBe(0);
     expect(await handles.read(paths[0] as string, 0, 1)).toHaveLength(1);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    expect(await openDescriptors()).toEqual([]);
+    await expect.poll(openDescriptors).toEqual([]);
   });
 });

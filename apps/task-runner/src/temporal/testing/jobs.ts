@@ -50,7 +50,7 @@ export class Jobs {
 export async function until<T>(
   what: string,
   look: () => Promise<T | undefined | false> | T | undefined | false,
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
   const endMs = Date.now() + timeoutMs;
   let last: unknown;
