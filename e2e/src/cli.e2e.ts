@@ -63,7 +63,8 @@ describe('on a running stack', () => {
   });
   afterAll(async () => {
     stack.kill('SIGTERM');
-    expect(await stack.ended).toMatchObject({ code: 0 });
+    const { code, stderr } = await stack.ended;
+    if (code !== 0) throw new Error(`the stack ended with ${code}: ${stderr}`);
   });
 
   test('a job can be run, listed, looked at, checkpointed and cancelled', async () => {
