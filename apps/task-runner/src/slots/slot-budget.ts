@@ -3,13 +3,18 @@
  *
  * | share | what |
  * |---|---|
- * | 1/2 | the thread's JavaScript heap (`resourceLimits.maxOldGenerationSizeMb`); half of it is the working set of decoded state, the rest is job code, records and frames being decoded |
+ * | 1/2 | the thread's JavaScript heap (`resourceLimits`); half of it is the working set of decoded state, a quarter (at most 192 MiB) is for young objects, the rest is job code, records and frames being decoded |
  * | 1/4 | block cache of the LSM (outside the heap) |
  * | 1/8 | memtables, active and being flushed (outside the heap) |
  * | 1/8 | frames of the channels, batches and buffers of files (outside the heap) |
  */
 export interface SlotBudget {
-  readonly heapMb: number;
+  /**
+   * Young and old generation of the thread's heap. A record's objects die young if the young generation holds them until
+   * they are written behind; what grows old costs a pass over the whole working set.
+   */
+  readonly youngHeapMb: number;
+  readonly oldHeapMb: number;
   readonly workingSetBytes: number;
   readonly blockCacheBytes: number;
   readonly memtableBytes: number;
@@ -18,9 +23,14 @@ export interface SlotBudget {
 /** Below this a slot cannot run: Node and the job's code alone take some 40 MB of heap. */
 export const slotMemoryBytesMin = 128 * 1024 * 1024;
 
+const youngHeapMbMax = 192;
+
 export function slotBudget(slotMemoryBytes: number): SlotBudget {
+  const heapMb = Math.floor(slotMemoryBytes / 2 / (1024 * 1024));
+  const youngHeapMb = Math.min(youngHeapMbMax, Math.floor(heapMb / 4));
   return {
-    heapMb: Math.floor(slotMemoryBytes / 2 / (1024 * 1024)),
+    youngHeapMb,
+    oldHeapMb: heapMb - youngHeapMb,
     workingSetBytes: Math.floor(slotMemoryBytes / 4),
     blockCacheBytes: Math.floor(slotMemoryBytes / 4),
     memtableBytes: Math.floor(slotMemoryBytes / 8),

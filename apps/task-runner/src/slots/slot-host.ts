@@ -63,7 +63,10 @@ export class SlotHost {
       workerData: deployment,
       env: { ...process.env, NODE_COMPILE_CACHE: compileCache },
       transferList: deployment.ports.map(([, port]) => port),
-      resourceLimits: { maxOldGenerationSizeMb: deployment.budget.heapMb },
+      resourceLimits: {
+        maxYoungGenerationSizeMb: deployment.budget.youngHeapMb,
+        maxOldGenerationSizeMb: deployment.budget.oldHeapMb,
+      },
     });
     this.#worker.on('message', (message: SlotReport) => this.#receive(message));
     this.#worker.on('error', (error) => this.#fail(this.#lost(error)));
