@@ -3,10 +3,12 @@ import { slot } from './slot.ts';
 import { wordcount } from './wordcount.ts';
 
 const usage = `npm run bench -- wordcount [--json] [--flink DIR] [--keys 100000,1000000] [--p 1,2] [--seconds 20]
-                             [--repeats 3] [--backends forst,rocksdb,hashmap] [--interval 5000] [--read-both 1]
-npm run bench -- slot      [--json] [--keys …] [--seconds 20] [--repeats 3] [--interval 5000] [--read-both 1]
+                             [--repeats 3] [--backends forst,rocksdb,hashmap] [--interval 5000] [--read-both 0]
+                             [--slot-memory 2g]
+npm run bench -- slot      [--json] [--keys …] [--seconds 20] [--repeats 3] [--interval 5000] [--read-both 0]
 
 wordcount     the whole stack; slot: one slot alone in this process, for profiles
+--read-both 1  read the old payload, too, before it is replaced
 --flink DIR   also run Apache Flink on the same work (a directory with the peer's run.sh) and print ratios`;
 
 const { values, positionals } = parseArgs({
@@ -21,7 +23,8 @@ const { values, positionals } = parseArgs({
     repeats: { type: 'string', default: '3' },
     backends: { type: 'string', default: 'forst,rocksdb,hashmap' },
     interval: { type: 'string', default: '5000' },
-    'read-both': { type: 'string', default: '1' },
+    'read-both': { type: 'string', default: '0' },
+    'slot-memory': { type: 'string', default: '2g' },
   },
 });
 
@@ -43,6 +46,7 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
       flink: values.flink,
       parallelism: numbers(values.p),
       backends: values.backends.split(','),
+      slotMemory: values['slot-memory'],
     }),
 };
 const bench = benches[positionals[0] ?? ''];

@@ -20,6 +20,8 @@ export interface WordcountOptions {
   /** Read the old payload before it is replaced (read-modify-write of both states). */
   readonly readBoth: boolean;
   readonly checkpointIntervalMs: number;
+  /** `MILLRACE_SLOT_MEMORY` of the runner. Flink has 1 GB of managed memory a slot, and 6 GB of heap. */
+  readonly slotMemory: string;
 }
 
 interface Measured {
@@ -107,6 +109,7 @@ async function runMillrace(options: WordcountOptions, keys: number, parallelism:
     temporalPort: 0,
     uiPort: 0,
     consolePort: 0,
+    env: { MILLRACE_SLOT_MEMORY: options.slotMemory },
     onProgress: () => undefined,
   });
   try {
