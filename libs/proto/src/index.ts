@@ -22,7 +22,7 @@ export {
 export { type BidiClient, bidiClient, type InitOf } from './rpc/bidi-client.ts';
 export { clientOptions, messageBytesMaxDefault, type RpcOptions, serverOptions } from './rpc/options.ts';
 export { addBidi, addUnary, type CallContext, endWith, type RpcTracer, type UnaryHandlers } from './rpc/serve.ts';
-export { messageCodec, methodDefinition, serviceDefinition, type WireCodec } from './rpc/service-definition.ts';
+export { messageCodec, methodDefinition, type WireCodec } from './rpc/service-definition.ts';
 export { metadataOf, parentOf } from './rpc/trace-metadata.ts';
 export {
   type CallOptions,

@@ -74,7 +74,6 @@ export {
   eventTimerStateId,
   parseStoredKey,
   processingTimerStateId,
-  rangeOfKeyGroups,
   rangeOfPrefix,
   readLength,
   type StoredKey,

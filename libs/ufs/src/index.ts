@@ -13,7 +13,6 @@ export {
   type UpdateOptions,
 } from './record/fenced-object.ts';
 export type { Version } from './record/version.ts';
-export { filesToFree } from './retention/files-to-free.ts';
 export type { Standing, Verdict } from './retention/judge.ts';
 export { type HolderSource, readLiveHolders } from './retention/live-holders.ts';
 export { type RetireReport, type RetireRequest, retire } from './retention/retire.ts';

@@ -2,13 +2,12 @@ import {
   create,
   type DescMessage,
   type DescMethod,
-  type DescService,
   fromBinary,
   type MessageInitShape,
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
-import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
+import type { MethodDefinition } from '@grpc/grpc-js';
 
 /** What grpc-js calls to put a message on the wire and to take it off. */
 export interface WireCodec<T> {
@@ -43,9 +42,4 @@ export function methodDefinition<Out>(method: DescMethod, response?: WireCodec<O
     responseSerialize: output.serialize,
     responseDeserialize: output.deserialize,
   };
-}
-
-/** A protobuf-es service as grpc-js wants it; methods by their local names (`injectBarrier`). */
-export function serviceDefinition(service: DescService): ServiceDefinition {
-  return Object.fromEntries(service.methods.map((method) => [method.localName, methodDefinition(method)]));
 }

@@ -1,4 +1,4 @@
-import { type ByteReader, type ByteWriter, type KeyGroupRange, prefixEnd } from '@millrace/kernel';
+import { type ByteReader, type ByteWriter, prefixEnd } from '@millrace/kernel';
 
 /*
  * Stored key = key group (2, big-endian) · state id (2, big-endian) · length · key · length · namespace · map key.
@@ -72,11 +72,4 @@ export interface ByteRange {
 /** All stored keys that start with `prefix`. */
 export function rangeOfPrefix(prefix: Uint8Array): ByteRange {
   return { start: prefix, end: prefixEnd(prefix) };
-}
-
-/** All stored keys of some key groups, for clipping a table. */
-export function rangeOfKeyGroups(range: KeyGroupRange): ByteRange {
-  const start = Uint8Array.of(range.start >> 8, range.start & 0xff);
-  const next = range.end + 1;
-  return { start, end: next > 0xffff ? undefined : Uint8Array.of(next >> 8, next & 0xff) };
 }
