@@ -37,6 +37,16 @@ test('every variable that a process reads is in the tables, and the other way ro
   expect([...new Set(inTables)].sort()).toEqual(inCode);
 });
 
+test('every variable of OpenTelemetry that is read is told', () => {
+  const told = found(['docs/operations.md'], /`(OTEL_[A-Z_]+)`/g);
+  expect(told).toEqual(
+    found(
+      globSync('libs/telemetry/src/**/*.ts', { cwd: root }).filter((file) => !isTest(file)),
+      /[.'](OTEL_[A-Z_]+)\b/g,
+    ),
+  );
+});
+
 test('every variable that only tests read is in CONTRIBUTING', () => {
   const files = [...sources, ...globSync('e2e/src/**/*.ts', { cwd: root })];
   const inTests = found(files.filter(isTest), /env(?:\.|\[')(MILLRACE_[A-Z_]+[A-Z])\b/g);
