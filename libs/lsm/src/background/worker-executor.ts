@@ -13,6 +13,13 @@ export interface WorkerExecutorOptions {
   readonly closeTimeoutMs: number;
 }
 
+/**
+ * What is in the thread's heap is small and dies young, and a young generation of Node's default size would hold a hundred
+ * megabytes of garbage. The old generation stays unlimited: V8 counts buffers outside the heap against a limit, and a
+ * low one would make it collect after every few of them.
+ */
+const heapLimits = { maxYoungGenerationSizeMb: 24 };
+
 interface PendingTask {
   readonly resolve: (tables: readonly TableInfo[]) => void;
   readonly reject: (error: MillraceError) => void;
@@ -37,6 +44,7 @@ export class WorkerExecutor implements BackgroundExecutor {
     this.#worker = new Worker(new URL('./worker-main.ts', import.meta.url), {
       workerData: options.files,
       name: 'millrace-lsm',
+      resourceLimits: heapLimits,
     });
     this.#worker.on('message', (response: WorkerResponse) => this.#settle(response));
     this.#worker.on('error', (error: unknown) => this.#fail(error));

@@ -33,6 +33,12 @@ const readyTimeoutMs = 60_000;
 const temporalRestartDelayMs = 500;
 
 /**
+ * For glibc's allocator (others do not look at them): buffers above 128 KiB go back to the system when they are freed, and
+ * threads share two arenas, else memory that is free stays with the process (docs/operations.md, Memory).
+ */
+const allocatorSettings = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' };
+
+/**
  * The embedded stack: a Temporal dev server, one control plane and N task-runners, each started again when it dies.
  * Stopping goes the other way round, so that runners can still report while they leave.
  */
@@ -153,6 +159,7 @@ export class Stack {
       MILLRACE_TEMPORAL_ADDRESS: this.temporalAddress,
       MILLRACE_STATE: pathToFileURL(resolve(dataDir, 'state')).href,
       NODE_COMPILE_CACHE: join(dataDir, 'compile-cache'),
+      ...allocatorSettings,
       // The processes leave when the launcher is gone: their standard input ends.
       MILLRACE_EXIT_WITH_STDIN: '1',
       ...this.options.env,
