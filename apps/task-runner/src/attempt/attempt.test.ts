@@ -7,7 +7,7 @@ import { openDfs } from '@millrace/dfs';
 import { systemClock as clock, MillraceError, systemRandom as random } from '@millrace/kernel';
 import type { AttemptPlan } from '@millrace/proto';
 import { noTelemetry as telemetry } from '@millrace/telemetry';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { codeHash } from '../jobs/code-hash.ts';
 import { JobRegistry } from '../jobs/job-registry.ts';
 import { AttemptRegistry } from '../rpc/attempt-registry.ts';
@@ -206,6 +206,16 @@ describe('an attempt in worker threads', { timeout: 90_000 }, () => {
     const options = { records: 5000, recordsPerSecond: 5000, output: join(directory, 'out'), exitAt: 700, spinAt: 500 };
     const handle = bench.attempts.start(await bench.plan(1, 2, { options }), 'r1');
     await expect(handle.done).rejects.toMatchObject({ code: 'slot-lost', kind: 'retry' });
+  });
+
+  it('ends with the broken stream it was stopped for, though a slot does not give its thread back', async () => {
+    const bench = await Bench.open('memory');
+    const options = { records: 5000, recordsPerSecond: 5000, output: join(directory, 'out'), spinAt: 2500 };
+    const handle = bench.attempts.start(await bench.plan(1, 1, { options }), 'r1');
+    await vi.waitFor(() => expect(handle.progress().recordsIn).toBeGreaterThan(0), 30_000);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await handle.cancel(new MillraceError('exchange-broken', 'the stream broke'));
+    await expect(handle.done).rejects.toMatchObject({ code: 'exchange-broken' });
   });
 
   it('a newer attempt of the job takes over, an older one is refused', async () => {

@@ -49,6 +49,7 @@ export class SlotHost {
   #metrics: readonly MetricFamily[] = [];
   #nextId = 0;
   #terminator: Timer | undefined;
+  #cancelledFor: MillraceError | undefined;
 
   constructor(deployment: SlotDeployment, clock: Clock) {
     this.subtask = deployment.subtask;
@@ -73,7 +74,8 @@ export class SlotHost {
     this.#exited = new Promise((resolve) => {
       this.#worker.once('exit', (code) => {
         this.#terminator?.cancel();
-        this.#fail(this.#lost(new Error(`its thread ended with code ${code}`)));
+        // A thread that was stopped because it did not leave in time is no failure of its own.
+        this.#fail(this.#cancelledFor ?? this.#lost(new Error(`its thread ended with code ${code}`)));
         resolve();
       });
     });
@@ -104,7 +106,8 @@ export class SlotHost {
 
   /** Stops the slot without a checkpoint; resolves when its thread has ended. Idempotent. */
   async cancel(reason: Error): Promise<void> {
-    if (this.#alive) this.#post({ kind: 'cancel', error: errorToJson(MillraceError.from(reason, 'cancelled')) });
+    this.#cancelledFor ??= MillraceError.from(reason, 'cancelled');
+    if (this.#alive) this.#post({ kind: 'cancel', error: errorToJson(this.#cancelledFor) });
     // A handler that never gives the thread back cannot hear the request.
     this.#terminator ??= this.#clock.schedule(cancelGraceMs, () => void this.#worker.terminate());
     await this.#exited;
