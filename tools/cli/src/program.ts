@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { JobInput } from '@millrace/proto';
 import type { Command } from 'commander';
-import { dev, type EmbeddedOptions, resetData } from './commands/dev.ts';
+import { dev, type EmbeddedOptions } from './commands/dev.ts';
 import { cancel, checkpoint, jobs, status } from './commands/inspect.ts';
 import { run } from './commands/run.ts';
 import { createReport } from './output.ts';
@@ -124,8 +124,7 @@ function addDev(program: Command): void {
     .option('--no-keep', 'stop the stack when the job has ended')
     .option('--reset', 'forget state, database and logs of earlier runs first')
     .action(async (flags: StackFlags & JobFlags & { job?: string; keep?: boolean; reset?: boolean }) => {
-      const options = embedded(flags);
-      if (flags.reset === true) resetData(options.dataDir);
+      const options = { ...embedded(flags), reset: flags.reset === true };
       const input = flags.job === undefined ? undefined : jobInput(flags.job, flags, flags.runners * flags.slots);
       await dev(options, input, flags.keep ?? (process.stdout.isTTY === true && flags.json !== true));
     });

@@ -1,5 +1,3 @@
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { connectMillrace, type MillraceClient } from '@millrace/client';
 import { MillraceError } from '@millrace/kernel';
 import type { JobInput } from '@millrace/proto';
@@ -109,11 +107,4 @@ function sayWhereToLook(stack: Stack, report: Report): void {
       pids: stack.pids,
     },
   );
-}
-
-/** Forgets the state, database and logs of an embedded stack. */
-export function resetData(dataDir: string): void {
-  for (const part of ['temporal', 'state', 'logs', 'stack.json']) {
-    rmSync(join(dataDir, part), { recursive: true, force: true });
-  }
 }

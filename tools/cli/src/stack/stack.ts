@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MillraceError } from '@millrace/kernel';
@@ -25,6 +25,8 @@ export interface StackOptions {
   readonly consolePort: number;
   /** Further environment of every process. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Forget state, database and logs of earlier runs first. */
+  readonly reset?: boolean;
   readonly onProgress: (message: string) => void;
 }
 
@@ -87,6 +89,8 @@ export class Stack {
       );
     }
     await killLeftovers(dataDir, onProgress);
+    // Only now: nobody uses the data any more.
+    if (this.options.reset === true) resetData(dataDir);
     if (this.options.consolePort !== 0) await requireFreePort(this.options.consolePort, '--console-port');
     try {
       await this.#startTemporal();
@@ -186,6 +190,10 @@ export class Stack {
     const { temporalAddress, temporalUi, console } = this;
     writeStackFile(this.options.dataDir, { pid: process.pid, temporalAddress, temporalUi, console, children });
   }
+}
+
+function resetData(dataDir: string): void {
+  for (const part of ['temporal', 'state', 'logs']) rmSync(join(dataDir, part), { recursive: true, force: true });
 }
 
 function prepareDirectory(dataDir: string): void {
