@@ -4,10 +4,10 @@ import { expect, test } from 'vitest';
 import { TestStack } from './support/test-stack.ts';
 
 const mib = 1024 * 1024;
-const slotMemoryMib = 256;
-/** What docs/operations.md says a process needs beside its slots. */
-const baseMib = 200;
-const keys = 272_000;
+const slotMemoryMib = 192;
+/** What docs/operations.md says a process needs beside the memory of its one slot. */
+const baseMib = 200 + 50;
+const keys = 206_000;
 const payloadBytes = 4000;
 
 test.skipIf(!existsSync('/proc/self/status'))(
@@ -24,7 +24,7 @@ test.skipIf(!existsSync('/proc/self/status'))(
     const job = await run.client.startJob({
       job: 'wordcount',
       checkpointIntervalMs: 2000,
-      options: { keys, payloadBytes, records: keys + 8000, fill: true },
+      options: { keys, payloadBytes, records: keys + 4000, fill: true },
     });
     const end = await job.result();
     clearInterval(sampler);
