@@ -1,6 +1,7 @@
 import { isPending, SeededRandom } from '@millrace/kernel';
 import { ManualClock } from '@millrace/kernel/testing';
 import { describe, expect, expectTypeOf, test } from 'vitest';
+import type { Codec } from '../codec.ts';
 import { optional } from '../codecs/composed.ts';
 import { msgpack } from '../codecs/msgpack.ts';
 import { bytes, float64, int64, string } from '../codecs/primitives.ts';
@@ -26,6 +27,7 @@ interface Setup {
   readonly generation?: number;
   readonly bytesMax?: number;
   readonly dirtyEntriesMax?: number;
+  readonly onFailure?: (error: unknown) => void;
 }
 
 async function opened<S extends StateShape>(
@@ -45,6 +47,7 @@ async function opened<S extends StateShape>(
     workingSet,
     clock,
     dirtyEntriesMax: setup.dirtyEntriesMax,
+    onFailure: setup.onFailure,
   });
   return { state, workingSet };
 }
@@ -482,5 +485,84 @@ describe('time to live', () => {
       { clock, handles: [await next.snapshot(2)], generation: 3 },
     );
     expect(await on(last, 'a', ({ v }) => v.get())).toBe(1);
+  });
+});
+
+describe('a failure that a handler catches', () => {
+  const key = (facade: StateFacade<{ n: ReturnType<typeof value<number>> }>) => facade.n;
+  const caught = async (work: () => unknown): Promise<void> => {
+    try {
+      await work();
+    } catch {
+      // As a handler does that puts its bad records aside.
+    }
+  };
+
+  test("to save another key's value is not followed by checkpoints without the changes of the other keys", async () => {
+    const failures: unknown[] = [];
+    const { state } = await opened(
+      { n: value(int64) },
+      { dirtyEntriesMax: 4, onFailure: (error) => failures.push(error) },
+    );
+    await on(state, 'bad', (facade) => key(facade).set('oops' as unknown as number));
+    await on(state, 'alice', (facade) => key(facade).set(100));
+    await on(state, 'bob', (facade) => key(facade).set(200));
+    const bad = expect.objectContaining({
+      code: 'state-bad-value',
+      message: expect.stringMatching(/state n, key .*bad/),
+    });
+    await expect(on(state, 'carol', (facade) => caught(() => key(facade).set(300)))).rejects.toEqual(bad);
+    expect(failures).toEqual([bad]);
+    await expect(state.snapshot(1)).rejects.toEqual(bad);
+    await expect(state.snapshot(2)).rejects.toEqual(bad);
+    expect(() => state.flush()).toThrow(bad as Error);
+    expect(() => state.room()).toThrow(bad as Error);
+    expect(() => state.enter('dave')).toThrow(bad as Error);
+  });
+
+  test('to save lets no key be evicted with its changes', async () => {
+    const { state, workingSet } = await opened({ n: value(int64) }, { dirtyEntriesMax: 3 });
+    await on(state, 'bad', (facade) => key(facade).set('oops' as unknown as number));
+    await on(state, 'alice', (facade) => key(facade).set(100));
+    await expect(on(state, 'bob', (facade) => caught(() => key(facade).set(200)))).rejects.toThrow('oops');
+    workingSet.bytes += workingSet.bytesMax;
+    expect(() => {
+      for (let i = 0; i < 10; i++) workingSet.reclaim();
+    }).toThrow('oops');
+    expect(workingSet.evictions).toBe(0);
+  });
+
+  test.each([false, true])('to load does not let the record write over what is stored (slow: %s)', async (slow) => {
+    const store = new MemoryStateStore(new ManualClock());
+    const first = await opened({ n: value(string), m: map(string, string) }, { store });
+    await on(first.state, 'a', (facade) => {
+      facade.n.set('what is stored');
+      facade.m.set('x', 'y');
+    });
+    const handles = [await first.state.snapshot(1)];
+    const broken: Codec<string> = {
+      ...string,
+      decode: () => {
+        throw new Error('cannot be read');
+      },
+    };
+    const shape = { n: value(broken), m: map(string, broken) };
+    const reads: ReadonlyArray<(facade: StateFacade<typeof shape>) => unknown> = [
+      (facade) => facade.n.get(),
+      (facade) => facade.m.get('x'),
+      (facade) => all(facade.m.entries()),
+    ];
+    for (const [i, read] of reads.entries()) {
+      const failures: unknown[] = [];
+      const setup = { store, handles, slow, generation: 2 + i, onFailure: (error: unknown) => failures.push(error) };
+      const { state } = await opened(shape, setup);
+      const record = on(state, 'a', async (facade) => {
+        await caught(() => read(facade));
+        facade.n.set('made up');
+      });
+      await expect(record).rejects.toThrow('cannot be read');
+      expect(failures).toHaveLength(1);
+      await expect(state.snapshot(2)).rejects.toThrow('cannot be read');
+    }
   });
 });

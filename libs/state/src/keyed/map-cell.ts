@@ -58,14 +58,16 @@ export class MapCell<K, V> {
     this.#context.keys.write(scratch, entry, this.#id);
     const prefixLength = scratch.position;
     this.#keyCodec.encode(key, scratch);
-    const answer = reader.peek(scratch);
     const keyBytes = scratch.bytes.slice(prefixLength, scratch.position);
-    if (answer === 'unknown') return this.#getLater(entry, scope, key, keyBytes);
-    return this.#live(
-      entry,
-      contents,
-      this.#install(entry, key, keyBytes, answer === 'found' ? reader.found : undefined),
-    );
+    let installed: MapItem;
+    try {
+      const answer = reader.peek(scratch);
+      if (answer === 'unknown') return this.#getLater(entry, scope, key, keyBytes);
+      installed = this.#install(entry, key, keyBytes, answer === 'found' ? reader.found : undefined);
+    } catch (error) {
+      throw this.#context.failed(error);
+    }
+    return this.#live(entry, contents, installed);
   }
 
   /** `undefined` deletes. */
@@ -161,6 +163,8 @@ export class MapCell<K, V> {
         return this.#live(entry, contents, this.#install(entry, key, keyBytes, reader));
       }
       return reader === undefined ? undefined : this.#stored.decode(reader);
+    } catch (error) {
+      throw this.#context.failed(error);
     } finally {
       scope.leave();
     }
@@ -239,7 +243,7 @@ export class MapCell<K, V> {
     let at = 0;
     try {
       for (;;) {
-        const page = pages === undefined ? undefined : await nextPage(pages, scope);
+        const page = pages === undefined ? undefined : await this.#nextPage(pages, scope);
         if (page === undefined) break;
         for (let i = 0; i < page.keys.count; i++) {
           const keyBytes = packedItem(page.keys, i).subarray(stored.prefixLength);
@@ -252,10 +256,10 @@ export class MapCell<K, V> {
             checkOpen(scope);
           }
           if (order === 0 && at < own.length) continue;
-          const value = this.#stored.decode(new ByteReader(packedItem(page.values, i)));
+          const value = this.#decode(this.#stored, packedItem(page.values, i));
           const { expiresAtMs } = this.#stored;
           if (expiresAtMs !== 0 && this.#context.clock.nowMs() >= expiresAtMs) continue;
-          yield [this.#keyCodec.decode(new ByteReader(keyBytes)), value];
+          yield [this.#decode(this.#keyCodec, keyBytes), value];
           checkOpen(scope);
         }
       }
@@ -274,6 +278,27 @@ export class MapCell<K, V> {
     return item.expiresAtMs === 0 || this.#context.clock.nowMs() < item.expiresAtMs;
   }
 
+  async #nextPage(pages: AsyncIterator<ScanPage>, scope: AccessScope): Promise<ScanPage | undefined> {
+    checkOpen(scope);
+    scope.enter();
+    try {
+      const next = await pages.next();
+      return next.done === true ? undefined : next.value;
+    } catch (error) {
+      throw this.#context.failed(error);
+    } finally {
+      scope.leave();
+    }
+  }
+
+  #decode<X>(codec: { decode(reader: ByteReader): X }, bytes: Uint8Array): X {
+    try {
+      return codec.decode(new ByteReader(bytes));
+    } catch (error) {
+      throw this.#context.failed(error);
+    }
+  }
+
   async #clearStored(entry: Entry, scope: AccessScope, contents: MapContents): Promise<void> {
     const { forgotten } = contents;
     for await (const [key] of this.entries(entry, scope, {})) {
@@ -287,16 +312,5 @@ export class MapCell<K, V> {
   #grow(entry: Entry, bytes: number): void {
     entry.sizes[this.#index] = (entry.sizes[this.#index] as number) + bytes;
     if (entry.ringIndex >= 0) this.#context.workingSet.resize(entry, entry.bytes + bytes);
-  }
-}
-
-async function nextPage(pages: AsyncIterator<ScanPage>, scope: AccessScope): Promise<ScanPage | undefined> {
-  checkOpen(scope);
-  scope.enter();
-  try {
-    const next = await pages.next();
-    return next.done === true ? undefined : next.value;
-  } finally {
-    scope.leave();
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock, MaybePromise } from '@millrace/kernel';
+import type { Clock, MaybePromise, MillraceError } from '@millrace/kernel';
 import type { TraceContext } from '@millrace/telemetry';
 import type { Codec } from '../codec.ts';
 import type { StateShape } from '../handles/descriptors.ts';
@@ -68,9 +68,15 @@ export interface KeyedStateOptions<S extends StateShape> {
   readonly dirtyEntriesMax?: number | undefined;
   /** Timers held in memory for each key group and time domain; more wait in the table. Default 512. */
   readonly timersHeldMax?: number | undefined;
+  /** Told of the first failure to save or load, which a handler may catch: the operator has to end with it. */
+  readonly onFailure?: ((error: MillraceError) => void) | undefined;
 }
 
-/** The keyed state of one subtask of one operator (see `index.ts` for the order of calls). */
+/**
+ * The keyed state of one subtask of one operator (see `index.ts` for the order of calls). The first failure to save or
+ * load stays: nothing is known of what was applied, so every later call of the host throws or rejects with it, and no
+ * snapshot is taken, whatever the handler that met it makes of it.
+ */
 export interface KeyedState<S extends StateShape> {
   readonly eventTimers: TimerQueue;
   readonly processingTimers: TimerQueue;

@@ -56,14 +56,17 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   #dirty: Entry[] = [];
   #dirtyCount = 0;
   #closed = false;
+  #failure: MillraceError | undefined;
+  readonly #onFailure: ((error: MillraceError) => void) | undefined;
 
   constructor(options: KeyedStateOptions<S>, catalog: Catalog, keyCodec: Codec<unknown>) {
     const { table, workingSet, clock, restored } = options;
     this.#table = table;
     this.#workingSet = workingSet;
     this.#keyCodec = keyCodec;
+    this.#onFailure = options.onFailure;
     this.#dirtyMax = options.dirtyEntriesMax ?? dirtyEntriesMaxDefault;
-    this.#writer = new TableWriter(table);
+    this.#writer = new TableWriter(table, (error) => this.#fail(error));
     const keys = new EntryKeys(keyCodec);
     const context: CellContext = {
       keys,
@@ -73,6 +76,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
       clock,
       scratch: new ByteWriter(512),
       markDirty: (entry, bit, changes) => this.#markDirty(entry, bit, changes),
+      failed: (error) => this.#fail(error),
     };
     const byName = new Map<string, RunningState>();
     for (const definition of definitionsOf(catalog, options.shape)) {
@@ -99,11 +103,13 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   }
 
   room(): Promise<void> | undefined {
+    if (this.#failure !== undefined) throw this.#failure;
     if (this.#workingSet.bytes > this.#workingSet.bytesMax) this.#workingSet.reclaim();
     return this.#writer.pending;
   }
 
   enter(key: unknown, namespace?: KeyValue): StateEntry {
+    if (this.#failure !== undefined) throw this.#failure;
     const space = namespace === undefined ? this.#plain : this.#spaceOf(namespace);
     const primitive = primitiveKey(key);
     let entry = space.entries.get(primitive);
@@ -117,6 +123,8 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     const own = entry as Entry;
     assert(own.pins > 0, 'leave without enter');
     own.pins--;
+    // A handler may have caught it: its record fails all the same.
+    if (this.#failure !== undefined) throw this.#failure;
     if (own.transient !== 0 && own.pins === 0) this.#release(own);
     if (this.#workingSet.bytes > this.#workingSet.bytesMax) this.#workingSet.reclaim();
   }
@@ -147,6 +155,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   }
 
   evict(entry: Entry): void {
+    if (this.#failure !== undefined) throw this.#failure;
     if (entry.dirty !== 0) this.#writeBehind();
     const { entries, namespace } = entry.space;
     entries.delete(entry.primitive);
@@ -199,13 +208,27 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     if (this.#dirtyCount >= this.#dirtyMax) this.#writeBehind();
   }
 
-  /** Writes every change to the table, where reads see it from then on. */
+  /** Writes every change to the table, where reads see it from then on. All or, when one cannot be written, no more. */
   #writeBehind(): void {
+    if (this.#failure !== undefined) throw this.#failure;
     const dirty = this.#dirty;
     this.#dirty = [];
     this.#dirtyCount = 0;
-    for (const entry of dirty) this.#save(entry);
-    this.#writer.send();
+    try {
+      for (const entry of dirty) this.#save(entry);
+      this.#writer.send();
+    } catch (error) {
+      throw this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): MillraceError {
+    const failure = MillraceError.from(error);
+    if (this.#failure === undefined) {
+      this.#failure = failure;
+      this.#onFailure?.(failure);
+    }
+    return failure;
   }
 
   #save(entry: Entry): void {

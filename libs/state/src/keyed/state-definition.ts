@@ -1,4 +1,4 @@
-import type { ByteWriter, Clock } from '@millrace/kernel';
+import type { ByteWriter, Clock, MillraceError } from '@millrace/kernel';
 import type { StateDescriptor } from '../handles/descriptors.ts';
 import type { Ttl } from '../handles/ttl.ts';
 import type { Entry } from './entry.ts';
@@ -19,6 +19,8 @@ export interface CellContext {
   readonly scratch: ByteWriter;
   /** Notes a change; `changes` counts what was clean before. */
   markDirty(entry: Entry, bit: number, changes: number): void;
+  /** A stored value could not be read: notes it as the failure of the whole state, and returns what to throw. */
+  failed(error: unknown): MillraceError;
 }
 
 /** A declared state with its place in this table. */

@@ -1,4 +1,4 @@
-import { isPending } from '@millrace/kernel';
+import { isPending, type MaybePromise, type MillraceError } from '@millrace/kernel';
 import type { StateTable } from '../store.ts';
 import { WriteBatch } from '../write-batch.ts';
 
@@ -12,10 +12,13 @@ const bytesMax = 1 << 20;
 export class TableWriter {
   readonly batch = new WriteBatch();
   readonly #table: StateTable;
+  readonly #failed: (error: unknown) => MillraceError;
   #pending: Promise<void> | undefined;
 
-  constructor(table: StateTable) {
+  /** `failed` notes a write that the table refused at once, and returns what to throw. */
+  constructor(table: StateTable, failed: (error: unknown) => MillraceError) {
     this.#table = table;
+    this.#failed = failed;
   }
 
   /** Writes that the table has not taken yet; await it before making more. */
@@ -31,7 +34,7 @@ export class TableWriter {
   /** Hands what has gathered to the table; from then on the table's reads see it. */
   send(): void {
     if (this.batch.count === 0) return;
-    const writing = this.#table.write(this.batch);
+    const writing = this.#write();
     this.batch.reset();
     if (!isPending(writing)) return;
     const both = this.#pending === undefined ? writing : together(this.#pending, writing);
@@ -42,6 +45,14 @@ export class TableWriter {
       },
       () => undefined,
     );
+  }
+
+  #write(): MaybePromise<void> {
+    try {
+      return this.#table.write(this.batch);
+    } catch (error) {
+      throw this.#failed(error);
+    }
   }
 }
 

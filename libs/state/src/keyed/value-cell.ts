@@ -83,9 +83,13 @@ export class ValueCell<T> {
     const { reader, scratch, keys } = this.#context;
     scratch.reset();
     keys.write(scratch, entry, this.#id);
-    const answer = reader.peek(scratch);
-    if (answer === 'unknown') return this.#loadLater(entry, scope);
-    this.#install(entry, answer === 'found' ? reader.found : undefined);
+    try {
+      const answer = reader.peek(scratch);
+      if (answer === 'unknown') return this.#loadLater(entry, scope);
+      this.#install(entry, answer === 'found' ? reader.found : undefined);
+    } catch (error) {
+      throw this.#context.failed(error);
+    }
     return this.at(entry);
   }
 
@@ -98,6 +102,8 @@ export class ValueCell<T> {
         this.#install(entry, bytes === undefined ? undefined : new ByteReader(bytes));
       }
       return this.at(entry);
+    } catch (error) {
+      throw this.#context.failed(error);
     } finally {
       scope.leave();
     }

@@ -71,6 +71,7 @@ export class KeyedOperator implements Operator {
       workingSet: workingSetOf(slot),
       clock: slot.clock,
       batcher: batched,
+      onFailure: (error) => context.fail(error),
     });
     this.#context = context;
     this.#lateCounter = slot.telemetry.metrics.counter(
