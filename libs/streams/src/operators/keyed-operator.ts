@@ -14,6 +14,7 @@ import type { Counter, TraceContext } from '@millrace/telemetry';
 import type { KeyedLogic } from '../api/process.ts';
 import type { Operator, OperatorContext, OperatorPart } from '../runtime/operator.ts';
 import { KeyedCall } from './keyed-call.ts';
+import { restoredWatermarkMs, storedWatermark } from './stored-watermark.ts';
 import { workingSetOf } from './working-sets.ts';
 
 /** Timers taken from the queue at a time. */
@@ -31,8 +32,10 @@ export class KeyedOperator implements Operator {
   #context: OperatorContext | undefined;
   #controller: AsyncExecutionController<PrimitiveKey, KeyedCall> | undefined;
   #state: KeyedState<StateShape> | undefined;
-  /** The newest watermark that arrived; what lateness is judged by. */
+  /** The newest watermark that arrived, before a restore too; what lateness is judged by. */
   #watermarkMs = Number.NEGATIVE_INFINITY;
+  /** The restored watermark while it has not been passed on: those after us start anew and wait for it. */
+  #unpassedMs = Number.NEGATIVE_INFINITY;
   /** Timers of the advancing watermark that have not finished. */
   #timersRunning = 0;
   #timersDone: (() => void) | undefined;
@@ -73,6 +76,8 @@ export class KeyedOperator implements Operator {
       batcher: batched,
       onFailure: (error) => context.fail(error),
     });
+    this.#watermarkMs = restoredWatermarkMs(slot.restore ?? [], context);
+    this.#unpassedMs = this.#watermarkMs;
     this.#context = context;
     this.#lateCounter = slot.telemetry.metrics.counter(
       'millrace_late_records_dropped_total',
@@ -98,7 +103,8 @@ export class KeyedOperator implements Operator {
   }
 
   watermark(watermarkMs: number): void | Promise<void> {
-    if (watermarkMs <= this.#watermarkMs) return;
+    if (watermarkMs <= this.#watermarkMs) return this.#passRestored();
+    this.#unpassedMs = Number.NEGATIVE_INFINITY;
     this.#watermarkMs = watermarkMs;
     const { output } = this.#opened;
     return this.#aec.watermark(
@@ -109,7 +115,9 @@ export class KeyedOperator implements Operator {
 
   status(idle: boolean): void | Promise<void> {
     const { output } = this.#opened;
-    return this.#aec.mark(() => output.status(idle));
+    const passed = this.#passRestored();
+    const mark = (): void | Promise<void> => this.#aec.mark(() => output.status(idle));
+    return passed === undefined ? mark() : passed.then(mark);
   }
 
   drain(): void | Promise<void> {
@@ -117,7 +125,8 @@ export class KeyedOperator implements Operator {
   }
 
   async snapshot(checkpoint: number, parent?: TraceContext): Promise<OperatorPart> {
-    return { table: await this.#keyed.snapshot(checkpoint, parent) };
+    const watermark = storedWatermark(this.#watermarkMs);
+    return { table: await this.#keyed.snapshot(checkpoint, parent), ...watermark };
   }
 
   complete(): void {}
@@ -194,6 +203,15 @@ export class KeyedOperator implements Operator {
       this.#timersDone?.();
       this.#timersDone = undefined;
     }
+  }
+
+  /** What it fires had fired before the checkpoint; it only leaves in its place. */
+  #passRestored(): void | Promise<void> {
+    const watermarkMs = this.#unpassedMs;
+    if (watermarkMs === Number.NEGATIVE_INFINITY) return;
+    this.#unpassedMs = Number.NEGATIVE_INFINITY;
+    const { output } = this.#opened;
+    return this.#aec.mark(() => output.watermark(watermarkMs));
   }
 
   async #admitLater(room: Promise<void>, call: KeyedCall): Promise<void> {

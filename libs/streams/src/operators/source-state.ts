@@ -5,7 +5,8 @@ import type { OperatorContext } from '../runtime/operator.ts';
 /*
  * What a source keeps in a checkpoint: for each subtask one item with its watermark, and one for each split that is not
  * done. A restore looks at the items of all subtasks, because every subtask has to come to the same deal and to the
- * same watermark: the smallest of all, which is what downstream had seen when the checkpoint was taken. Records that
+ * same watermark: the smallest of all. Operators after it may have been further, where one subtask was idle or some of
+ * its inputs were; those that judge lateness keep their own watermark (`stored-watermark.ts`), so that records that
  * were late before are late again, and no window fires twice.
  */
 type SourceItem =

@@ -70,8 +70,8 @@ export class Chain {
     const { uid, operator } = member;
     const subtask = this.#subtask;
     try {
-      const { table, list }: OperatorPart = await operator.snapshot(checkpoint, parent);
-      return { operator: uid, subtask, ...(table && { table }), ...(list && { list }) };
+      const part: OperatorPart = await operator.snapshot(checkpoint, parent);
+      return { operator: uid, subtask, ...part };
     } catch (error) {
       throw operatorFailure(error, { operator: uid, subtask });
     }

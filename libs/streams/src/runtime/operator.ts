@@ -32,7 +32,12 @@ export interface OperatorContext {
 export interface OperatorPart {
   readonly table?: SnapshotHandle;
   readonly list?: readonly unknown[];
+  /** How far event time had come, for an operator that judges lateness; absent before the first watermark. */
+  readonly watermarkMs?: StoredWatermark;
 }
+
+/** Epoch milliseconds; `end` after the last record. */
+export type StoredWatermark = number | 'end';
 
 /**
  * One subtask of one operator, driven by its task. A returned promise means: do not call again before it resolves;

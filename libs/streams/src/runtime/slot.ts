@@ -1,6 +1,7 @@
 import type { Clock, KeyGroupRange, Random } from '@millrace/kernel';
 import type { SnapshotHandle, StateStore } from '@millrace/state';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
+import type { StoredWatermark } from './operator.ts';
 import type { SlotTransport } from './transport.ts';
 
 /** A barrier as the control plane asks for it and as it travels in the channels. */
@@ -18,6 +19,8 @@ export interface OperatorSnapshot {
   readonly table?: SnapshotHandle;
   /** Operator state: source positions, sink transactions. Redistributed as a list at a restore. */
   readonly list?: readonly unknown[];
+  /** Event time of an operator that judges lateness; a restore goes on from the smallest of all subtasks. */
+  readonly watermarkMs?: StoredWatermark;
 }
 
 /** The answer of a slot to one barrier: every operator's part, complete and durable. */
