@@ -4,13 +4,17 @@ import { join } from 'node:path';
 import { connectMillrace, type MillraceClient } from '@millrace/client';
 import { openDfs } from '@millrace/dfs';
 import { systemClock, systemRandom } from '@millrace/kernel';
-import { controlQueue, type JobInput, type Json } from '@millrace/proto/control';
+import { controlQueue, type JobInput, type Json, jobCodeQueue } from '@millrace/proto/control';
 import { noTelemetry } from '@millrace/telemetry';
 import { type DevServer, freePort, resolveTemporal, startDevServer } from '@millrace/temporal-server';
+import { NativeConnection, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noFailPoints } from './activities/fail-points.ts';
+import { jobSettings, parseJobInput } from './activities/job-input.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import { claimed } from './record/transitions.ts';
 import { controlSettings } from './settings.ts';
+import { UfsControlStorage } from './storage/ufs-control-storage.ts';
 import { installTemporalRuntime } from './worker/runtime.ts';
 import { workerTracing } from './worker/tracing.ts';
 import { bundleWorkflows } from './worker/workflow-bundle.ts';
@@ -102,6 +106,36 @@ test('a job started under any workflow id runs as the workflow of its own id', a
   await workflow.signal('cancel');
   expect(await workflow.result()).toMatchObject({ id: 'wrapped', state: 'cancelled' });
   await expect(client.job('wrapped').result()).rejects.toMatchObject({ code: 'cancelled' });
+});
+
+test('a claim that an earlier run had left under way does not stop the job that lives', async () => {
+  const job = await client.startJob({ job: 'late' });
+  await expect
+    .poll(async () => (await job.status()).details, { timeout: 60_000 })
+    .toContain('Waiting for a task-runner');
+  // The job has looked at its record (there is none); now the earlier run's claim takes effect.
+  const shared = { clock: systemClock, random: systemRandom, telemetry: noTelemetry };
+  const dfs = await openDfs(`file://${directory}/state?fsync=false`, shared);
+  const storage = new UfsControlStorage({ ...shared, dfs });
+  const settings = { ...jobSettings(parseJobInput({ job: 'late' }), undefined) };
+  await storage.claimRecord('late', 'earlier', (record, generation) =>
+    claimed(record, generation, { settings, run: 'earlier', claim: 'earlier', previous: 0 }),
+  );
+  const connection = await NativeConnection.connect({ address: server.address });
+  const loader = await Worker.create({
+    connection,
+    taskQueue: jobCodeQueue,
+    activities: { describeJob: () => Promise.resolve({ job: 'late', codeHash: 'code', operators: [], edges: [] }) },
+  });
+  await loader.runUntil(async () => {
+    await expect.poll(async () => (await job.status()).state, { timeout: 60_000 }).toBe('waiting-for-slots');
+  });
+  expect((await job.status()).generation).toBe(2);
+  expect(await storage.readRecord('late')).toMatchObject({ generation: 2 });
+  await job.cancel();
+  await expect(job.result()).rejects.toMatchObject({ code: 'cancelled' });
+  await connection.close();
+  await dfs.close();
 });
 
 test('a job that does not exist is a typed error', async () => {

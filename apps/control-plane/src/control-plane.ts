@@ -9,6 +9,7 @@ import { consoleApp } from './console/app.ts';
 import { JobsView } from './console/jobs-view.ts';
 import { serveConsole } from './console/serve.ts';
 import type { ControlSettings } from './settings.ts';
+import { RetentionQueue } from './storage/retention-queue.ts';
 import { Sweeper } from './storage/sweeper.ts';
 import { UfsControlStorage } from './storage/ufs-control-storage.ts';
 import { ControlWorker } from './worker/control-worker.ts';
@@ -40,11 +41,12 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const storage = new UfsControlStorage(deps);
   const runners = new RunnerClients();
   const sweeper = new Sweeper({ storage, clock, telemetry });
+  const retention = new RetentionQueue({ storage, clock, telemetry });
   const { log } = telemetry;
   const worker = new ControlWorker({
     address: settings.temporalAddress,
     namespace: settings.namespace,
-    activities: controlActivities({ storage, runners, sweeper, failPoint, clock, telemetry, activeSpan }),
+    activities: controlActivities({ storage, runners, sweeper, retention, failPoint, clock, telemetry, activeSpan }),
     workflowBundle: deps.workflowBundle,
     ...(deps.tracing === undefined ? {} : { tracing: deps.tracing }),
     clock,
@@ -57,6 +59,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     await worker.stop();
+    await retention.close();
     await sweeper.close();
     await console.close();
     await jobs.close();

@@ -102,6 +102,8 @@ export interface AttemptPlan {
   readonly id: string;
   readonly job: string;
   readonly generation: number;
+  /** JobRecord.lineage; absent when the record has none. */
+  readonly lineage?: string;
   readonly codeHash: string;
   readonly parallelism: number;
   readonly maxParallelism: number;
@@ -157,6 +159,11 @@ export interface JobRecord {
   readonly id: string;
   readonly job: string;
   readonly generation: number;
+  /**
+   * The claim that made this record. Generations of one lineage are ordered; those of two records of one job (a fresh
+   * data directory) are not. Absent in records that are older than lineages.
+   */
+  readonly lineage?: string;
   /** The newest round number ever used; never reused. */
   readonly round: number;
   readonly checkpoints: readonly CheckpointEntry[];
@@ -168,7 +175,7 @@ export interface JobRecord {
   readonly runStart: number;
   /** Rounds up to this number that are not registered can never be. */
   readonly closedRound: number;
-  /** Checkpoints that retention gave up; their objects may still be there. */
+  /** The newest checkpoints that retention gave up and whose objects may still be there. */
   readonly dropping: readonly CheckpointEntry[];
 }
 

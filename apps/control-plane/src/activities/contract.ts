@@ -9,18 +9,28 @@ import type {
   RunAttemptInput,
 } from '@millrace/proto/control';
 
+/** The answer of `prepareJob`. */
+export interface PreparedJob extends JobSettings {
+  /** The newest generation of the job's record, 0 without a record; absent in answers of older versions. */
+  readonly generation?: number;
+}
+
 /** Input of `claimGeneration`. `claim` makes a repeated call harmless: the same claim gets the same generation. */
 export interface ClaimInput {
   readonly settings: JobSettings;
   readonly run: string;
   readonly claim: string;
-  /** The generation that this run claimed before; 0 = none yet. */
-  readonly previous: number;
+  /**
+   * The generation that this claim takes over from: the one that this run claimed before, or for its first claim the one
+   * that `prepareJob` saw; 0 = none. Null when an older version prepared the job and did not tell.
+   */
+  readonly previous: number | null;
 }
 
 /** The generation that fences every older one, and where it starts. */
 export interface Claim {
   readonly generation: number;
+  readonly lineage?: string;
   readonly restoreFrom: string | null;
   /** Number of the first round of the attempt. */
   readonly nextCheckpoint: number;
@@ -69,7 +79,7 @@ export interface RegisterInput {
 
 /** Everything that the workflows ask of a control-plane process; all of it may be repeated at any time. */
 export interface ControlActivities {
-  prepareJob(input: Json | undefined): Promise<JobSettings>;
+  prepareJob(input: Json | undefined): Promise<PreparedJob>;
   claimGeneration(input: ClaimInput): Promise<Claim>;
   finishJob(input: { readonly id: string; readonly generation: number }): Promise<void>;
   /** Never resolves while all runners answer; fails with `runner-lost`. */

@@ -1,7 +1,8 @@
-import type { JobSettings, Json } from '@millrace/proto/control';
+import type { Json } from '@millrace/proto/control';
 import { claimed, finished, newestCheckpoint } from '../record/transitions.ts';
+import type { RetentionQueue } from '../storage/retention-queue.ts';
 import type { Sweeper } from '../storage/sweeper.ts';
-import type { Claim, ClaimInput, ControlActivities } from './contract.ts';
+import type { Claim, ClaimInput, ControlActivities, PreparedJob } from './contract.ts';
 import { idOf, jobSettings, parseJobInput } from './job-input.ts';
 import { Round, type RoundDeps } from './round.ts';
 import { asActivity, type ShellDeps } from './shell.ts';
@@ -9,6 +10,7 @@ import { watchRunners } from './watch.ts';
 
 export interface ControlDeps extends RoundDeps, ShellDeps {
   readonly sweeper: Pick<Sweeper, 'request'>;
+  readonly retention: Pick<RetentionQueue, 'request'>;
 }
 
 /** The control plane's activities, ready for a worker. Nothing is kept between calls but connections. */
@@ -28,15 +30,17 @@ export function controlActivities(deps: ControlDeps): ControlActivities {
     link: asActivity((input, scope) => round.link(input, scope), deps),
     register: asActivity(async (input, scope) => {
       await round.register(input, scope);
+      deps.retention.request(input.step);
       deps.sweeper.request(input.step.id);
     }, deps),
     abortRound: asActivity((step, scope) => round.abort(step, scope), deps),
   };
 }
 
-async function prepareJob(input: Json | undefined, deps: ControlDeps): Promise<JobSettings> {
+async function prepareJob(input: Json | undefined, deps: ControlDeps): Promise<PreparedJob> {
   const parsed = parseJobInput(input);
-  return jobSettings(parsed, await deps.storage.readRecord(idOf(parsed)));
+  const record = await deps.storage.readRecord(idOf(parsed));
+  return { ...jobSettings(parsed, record), generation: record?.generation ?? 0 };
 }
 
 async function claimGeneration(input: ClaimInput, deps: ControlDeps): Promise<Claim> {
@@ -49,6 +53,7 @@ async function claimGeneration(input: ClaimInput, deps: ControlDeps): Promise<Cl
   const newest = newestCheckpoint(record);
   return {
     generation: record.generation,
+    ...(record.lineage === undefined ? {} : { lineage: record.lineage }),
     restoreFrom: newest?.path ?? null,
     nextCheckpoint: record.round + 1,
     newestCheckpoint: newest?.checkpoint ?? 0,

@@ -5,6 +5,7 @@ import { noTelemetry } from '@millrace/telemetry';
 import { Holders, JobNamespace } from '@millrace/ufs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { claimed } from '../record/transitions.ts';
+import { RetentionQueue } from '../storage/retention-queue.ts';
 import { UfsControlStorage } from '../storage/ufs-control-storage.ts';
 import { type RunnerStub, startRunnerStub } from '../testing/runner-stub.ts';
 import type { RoundStep } from './contract.ts';
@@ -31,12 +32,14 @@ let dfs: MemoryDfs;
 let storage: UfsControlStorage;
 let stubs: RunnerStub[];
 let runners: RunnerClients;
+let retention: RetentionQueue;
 
 beforeEach(async () => {
   dfs = new MemoryDfs(systemClock);
   storage = new UfsControlStorage({ dfs, clock: systemClock, random: new SeededRandom(1), telemetry: noTelemetry });
   stubs = await Promise.all([startRunnerStub([0]), startRunnerStub([1])]);
   runners = new RunnerClients();
+  retention = new RetentionQueue({ storage, clock: systemClock, telemetry: noTelemetry });
   await claim('first');
 });
 
@@ -46,7 +49,8 @@ afterEach(() => {
 });
 
 async function claim(claimant: string): Promise<JobRecord> {
-  const input = { settings, run: 'run-1', claim: claimant, previous: 0 };
+  const previous = (await storage.readRecord(id))?.generation ?? 0;
+  const input = { settings, run: 'run-1', claim: claimant, previous };
   return await storage.claimRecord(id, claimant, (record, generation) => claimed(record, generation, input));
 }
 
@@ -72,6 +76,8 @@ async function whole(checkpoint: number, how: Round = round(), generation = 1): 
   const drained = await how.drain(s, scope);
   await how.link({ step: s, drained }, scope);
   await how.register({ step: s, drained, checkpointsRetained: settings.checkpointsRetained }, scope);
+  retention.request(s);
+  await retention.idle();
 }
 
 async function paths(): Promise<readonly string[]> {
@@ -199,6 +205,99 @@ test('a runner that refuses the attempt is reported as lost, not as a fenced job
   });
 });
 
+test('the last output is published when one runner missed the end of the job and the others had ended', async () => {
+  const [ends, misses] = stubs as [RunnerStub, RunnerStub];
+  for (const stub of stubs) stub.ended = true;
+  const s = step(1);
+  await round().barrier(s, scope);
+  const drained = await round().drain(s, scope);
+  const register = () => round().register({ step: s, drained, checkpointsRetained: 2 }, scope);
+  misses.refuse = new MillraceError('rpc-unavailable', 'blip');
+  await expect(register()).rejects.toMatchObject({ code: 'rpc-unavailable' });
+  expect(ends.calls.at(-1)).toBe('complete 1 last');
+  ends.refuse = new MillraceError('attempt-unknown', 'ended well');
+  await expect(register()).rejects.toMatchObject({ code: 'rpc-unavailable' });
+  await expect(round().abort(s, scope)).rejects.toMatchObject({ code: 'rpc-unavailable' });
+  misses.refuse = undefined;
+  await register();
+  expect(misses.calls.at(-1)).toBe('complete 1 last');
+});
+
+test.each(['attempt-unknown', 'attempt-fenced', 'runner-mismatch'] as const)(
+  'a runner that has nothing of the attempt any more (%s) does not hold up a committed checkpoint',
+  async (code) => {
+    const s = step(1);
+    await round().barrier(s, scope);
+    const drained = await round().drain(s, scope);
+    (stubs[0] as RunnerStub).refuse = new MillraceError(code, 'gone');
+    await round().register({ step: s, drained, checkpointsRetained: 2 }, scope);
+    expect(stubs[1]?.calls.at(-1)).toBe('complete 1');
+  },
+);
+
+test('checkpoints keep committing at once while the store refuses every deletion', async () => {
+  const remove = dfs.remove.bind(dfs);
+  const refused: string[] = [];
+  dfs.remove = async (path) => {
+    refused.push(path);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    throw new MillraceError('dfs-denied', 'no permission to delete');
+  };
+  const removalsInRegister: number[] = [];
+  for (let checkpoint = 1; checkpoint <= 12; checkpoint++) {
+    const s = step(checkpoint);
+    await round().barrier(s, scope);
+    const drained = await round().drain(s, scope);
+    const before = refused.length;
+    await round().register({ step: s, drained, checkpointsRetained: 1 }, scope);
+    removalsInRegister.push(refused.length - before);
+    retention.request(s);
+    await retention.idle();
+  }
+  expect(removalsInRegister).toEqual(Array.from({ length: 12 }, () => 0));
+  // One pass met refusals; from then on the job was left alone for a while.
+  expect(refused.length).toBe(1);
+  expect((await storage.readRecord(id))?.dropping).toHaveLength(11);
+
+  dfs.remove = remove;
+  retention = new RetentionQueue({ storage, clock: systemClock, telemetry: noTelemetry });
+  await whole(13);
+  await whole(14);
+  expect((await storage.readRecord(id))?.dropping).toEqual([]);
+  expect((await paths()).filter((path) => path.includes('/checkpoints/'))).toHaveLength(2);
+});
+
+test('a register that is repeated after its commit tells the sinks although deletions fail', async () => {
+  await whole(1);
+  await whole(2);
+  dfs.remove = () => Promise.reject(new MillraceError('dfs-denied', 'no permission to delete'));
+  await expect(whole(3, round(dieAt('register.after-commit')))).rejects.toThrow('died');
+  expect(stubs[0]?.calls.at(-1)).toBe('drain 3');
+  const s = step(3);
+  const drained = { path: 'flights/checkpoints/3-g1.json', bytesPut: 20, bytesLinked: 10, last: false };
+  await round().register({ step: s, drained, checkpointsRetained: 2 }, scope);
+  for (const stub of stubs) expect(stub.calls.at(-1)).toBe('complete 3');
+  retention.request(s);
+  await retention.idle();
+  expect(await storage.readRecord(id)).toMatchObject({
+    checkpoints: [{ checkpoint: 2 }, { checkpoint: 3 }],
+    dropping: [{ checkpoint: 1 }],
+  });
+});
+
+test('a checkpoint that cannot be deleted does not keep the others from being deleted', async () => {
+  const remove = dfs.remove.bind(dfs);
+  dfs.remove = (path) =>
+    path === 'flights/holders/checkpoint-1-g1'
+      ? Promise.reject(new MillraceError('dfs-denied', 'no permission to delete'))
+      : remove(path);
+  for (let checkpoint = 1; checkpoint <= 8; checkpoint++) {
+    await whole(checkpoint);
+    retention = new RetentionQueue({ storage, clock: systemClock, telemetry: noTelemetry });
+  }
+  expect((await storage.readRecord(id))?.dropping.map((entry) => entry.checkpoint)).toEqual([1]);
+});
+
 test('retention deletes the files that only given-up checkpoints name, and no others', async () => {
   const stub = stubs[0] as RunnerStub;
   const files: Readonly<Record<number, readonly string[]>> = {
@@ -216,12 +315,8 @@ test('retention deletes the files that only given-up checkpoints name, and no ot
   const record = await storage.readRecord(id);
   expect(record?.checkpoints.map((c) => c.checkpoint)).toEqual([4, 5]);
   const left = (await paths()).filter((path) => path.includes('/files/'));
-  // Checkpoint 3 was given up by round 5: its objects go with round 6.
-  expect(left).toEqual(['flights/files/b', 'flights/files/d']);
-  stub.holders = () => [];
-  await whole(6);
-  expect((await paths()).filter((path) => path.includes('/files/'))).toEqual(['flights/files/d']);
-  expect((await storage.readRecord(id))?.dropping.map((c) => c.checkpoint)).toEqual([4]);
+  expect(left).toEqual(['flights/files/d']);
+  expect(record?.dropping).toEqual([]);
 });
 
 test('a pin in the holders keeps the files of a checkpoint that was given up', async () => {

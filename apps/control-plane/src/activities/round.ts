@@ -17,17 +17,19 @@ export interface RoundDeps {
   readonly telemetry: Telemetry;
 }
 
+/** Answers of a runner that has nothing of this attempt: see `#complete`. */
+const goneCodes: ReadonlySet<string> = new Set(['attempt-unknown', 'attempt-fenced', 'runner-mismatch']);
+
 const callTimeoutMs = 5_000;
 /** One question whether a runner has drained; asked again until it has. */
 const drainCallTimeoutMs = 600_000;
-/** Old versions of a job's record go once in so many rounds. */
-const roundsPerCollection = 16;
 
 /**
  * The steps of a checkpoint round. Crash-order argument: the round's number is written before any barrier exists, so no
  * two rounds share one; everything a checkpoint names is durable before `drain` answers; its description and its holder
  * are written before the commit; the commit is one version of the job's record, refused to older generations and to closed
- * rounds; sinks are told only after it. A repeated step finds its own traces and does nothing twice.
+ * rounds; sinks are told only after it. A repeated step finds its own traces and does nothing twice. Nothing here waits
+ * for a deletion: what a commit gives up is listed in the record, and `RetentionQueue` takes it from there.
  */
 export class Round {
   readonly #deps: RoundDeps;
@@ -93,7 +95,6 @@ export class Round {
   async register(input: RegisterInput, scope: StepScope): Promise<void> {
     const { failPoint, storage, clock } = this.#deps;
     const { step, drained } = input;
-    const dropped = await this.#retire(step);
     const entry: CheckpointEntry = {
       checkpoint: step.checkpoint,
       generation: step.generation,
@@ -105,7 +106,7 @@ export class Round {
       last: drained.last,
     };
     await failPoint('register.before-commit');
-    const how = { id: step.id, retained: input.checkpointsRetained, dropped };
+    const how = { id: step.id, retained: input.checkpointsRetained };
     await storage.updateRecord(step, (record) => registered(record, entry, how), scope.parent);
     await failPoint('register.after-commit');
     await this.#complete(step, drained.last, scope);
@@ -136,32 +137,21 @@ export class Round {
     return null;
   }
 
-  /** Tells the sinks. A runner that is gone, or has ended after the last checkpoint, commits by what it restores from. */
+  /**
+   * Tells the sinks; rejects, to be repeated, unless every runner has answered. The answer that a runner has nothing of
+   * the attempt counts, for that runner only. It took part in this round, so it has hosted the attempt, and either its
+   * part ended well (only an earlier `complete` of the last checkpoint does that: this is a repeated call), or its part
+   * has failed. Then its `runAttempt` fails the attempt, and the next one restores this checkpoint, which is committed,
+   * and publishes what belongs to it. No runner can answer so, run on, and wait for this call.
+   */
   async #complete(step: RoundStep, last: boolean, scope: StepScope): Promise<void> {
-    try {
-      await this.#each(step, (client, request) =>
-        client.call.completeCheckpoint({ ...request, last }, this.#how(scope)),
-      );
-    } catch (error) {
-      const e = MillraceError.from(error);
-      if (e.code === 'runner-lost' || e.code === 'attempt-unknown') return;
-      throw e;
-    }
-  }
-
-  /** Deletes what earlier rounds gave up; what fails is tried again by the next round. */
-  async #retire(step: RoundStep): Promise<readonly CheckpointEntry[]> {
-    const { storage, telemetry } = this.#deps;
-    const { id } = step;
-    try {
-      if (step.checkpoint % roundsPerCollection === 0) await storage.collectRecord(id);
-      const record = await storage.readRecord(id);
-      if (record === undefined || record.dropping.length === 0) return [];
-      return await storage.drop(id, record.dropping, record.checkpoints);
-    } catch (error) {
-      telemetry.log.warn('retention failed; the next round tries again', { id, error });
-      return [];
-    }
+    await this.#each(step, async (client, request) => {
+      try {
+        await client.call.completeCheckpoint({ ...request, last }, this.#how(scope));
+      } catch (error) {
+        if (!goneCodes.has(MillraceError.from(error).code)) throw error;
+      }
+    });
   }
 
   #each<T>(

@@ -7,6 +7,10 @@ import type { ClaimInput, RoundStep } from '../activities/contract.ts';
  * nothing to write. Every change but a claim names the generation that makes it and is refused when a newer one exists.
  */
 
+/** Given-up checkpoints that a record lists; keeps it small while nothing can be deleted. */
+export const droppingMax = 64;
+
+/** The next generation. Refused when the newest is not the one that the claim means to take over from. */
 export function claimed(record: JobRecord | undefined, generation: number, input: ClaimInput): JobRecord {
   const { settings, run } = input;
   if (record === undefined) {
@@ -14,6 +18,7 @@ export function claimed(record: JobRecord | undefined, generation: number, input
       id: settings.id,
       job: settings.job,
       generation,
+      lineage: input.claim,
       round: 0,
       checkpoints: [],
       maxParallelism: settings.maxParallelism,
@@ -24,11 +29,12 @@ export function claimed(record: JobRecord | undefined, generation: number, input
       dropping: [],
     };
   }
-  if (input.previous > 0 && record.run !== run) {
+  // A try that was held up and wakes after others have claimed must not take the job from them.
+  if (input.previous !== null && record.generation !== input.previous) {
     throw new MillraceError(
       'job-generation-fenced',
-      `Another run of job "${settings.id}" has taken over (generation ${record.generation}).`,
-      { details: { id: settings.id, generation: record.generation } },
+      `Another claim of job "${settings.id}" was faster: generation ${record.generation}, not ${input.previous}.`,
+      { details: { id: settings.id, generation: record.generation, run: record.run } },
     );
   }
   const anew = startsAnew(record, input);
@@ -43,7 +49,7 @@ export function claimed(record: JobRecord | undefined, generation: number, input
     maxParallelism: anew ? settings.maxParallelism : record.maxParallelism,
     runStart: anew ? record.round : record.runStart,
     checkpoints: empty ? [] : record.checkpoints,
-    dropping: empty ? [...record.dropping, ...record.checkpoints] : record.dropping,
+    dropping: empty ? bounded([...record.dropping, ...record.checkpoints]) : record.dropping,
   };
 }
 
@@ -75,11 +81,10 @@ export function registered(record: JobRecord | undefined, entry: CheckpointEntry
   }
   const all = [...current.checkpoints, entry];
   const surplus = all.slice(0, Math.max(0, all.length - Math.max(1, how.retained)));
-  const dropped = new Set(how.dropped.map((e) => e.path));
   return {
     ...current,
     checkpoints: all.slice(surplus.length),
-    dropping: [...current.dropping.filter((e) => !dropped.has(e.path)), ...surplus],
+    dropping: surplus.length === 0 ? current.dropping : bounded([...current.dropping, ...surplus]),
   };
 }
 
@@ -87,8 +92,23 @@ export interface RegisterOptions {
   readonly id: string;
   /** Checkpoints to keep, this one included. */
   readonly retained: number;
-  /** Given-up checkpoints whose objects are known to be gone. */
-  readonly dropped: readonly CheckpointEntry[];
+}
+
+/** Given-up checkpoints whose objects are known to be gone need not be listed any more. */
+export function forgotten(
+  record: JobRecord | undefined,
+  owner: { readonly id: string; readonly generation: number },
+  gone: readonly CheckpointEntry[],
+): JobRecord {
+  const current = own(record, owner);
+  const paths = new Set(gone.map((e) => e.path));
+  const dropping = current.dropping.filter((e) => !paths.has(e.path));
+  return dropping.length === current.dropping.length ? current : { ...current, dropping };
+}
+
+/** The newest of what was given up. The rest is for the sweep, which needs no list: nothing live names its objects. */
+function bounded(dropping: readonly CheckpointEntry[]): readonly CheckpointEntry[] {
+  return dropping.slice(-droppingMax);
 }
 
 /** The round will never be registered, unless it already is. */

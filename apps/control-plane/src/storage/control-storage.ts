@@ -34,8 +34,8 @@ export interface ControlStorage {
   /** Makes the checkpoint a holder of everything that it names. Idempotent. */
   hold(contents: CheckpointContents, parent?: TraceContext): Promise<void>;
   /**
-   * Removes what only `dropped` checkpoints hold: never what one of `live`, or a pin, names. Idempotent. The answer are
-   * those that are gone completely. Rejects, with nothing deleted, when a live checkpoint cannot be read.
+   * Removes what only `dropped` checkpoints hold: never what one of `live`, or a pin, names. Idempotent, and limited in
+   * time: what is not done is left. The answer are those that are gone completely. Rejects, with nothing deleted, when a live checkpoint cannot be read.
    */
   drop(
     id: string,

@@ -26,17 +26,22 @@ export class JobRetention {
     this.#options = options;
   }
 
-  /** Removes what only `dropped` checkpoints hold. The answer are those that are gone completely. */
+  /**
+   * Removes what only `dropped` checkpoints hold, in this order and for a limited time. The answer are those that are
+   * gone completely.
+   */
   async drop(
     id: string,
     dropped: readonly CheckpointEntry[],
     kept: readonly CheckpointEntry[],
   ): Promise<readonly CheckpointEntry[]> {
-    const { reaper, snapshotsLeftOf } = this.#options;
+    const { clock, reaper, snapshotsLeftOf } = this.#options;
+    const untilMs = clock.monotonicMs() + dropLimitMs;
     const live = await this.#liveSnapshots(kept);
     const namespace = new JobNamespace(id);
     const gone: CheckpointEntry[] = [];
     for (const entry of dropped) {
+      if (clock.monotonicMs() >= untilMs) break;
       const { failed } = await retire(this.#source(namespace), reaper, { dropped: await snapshotsLeftOf(entry), live });
       if (failed > 0) continue;
       // Order: what is held before what holds it, the description last; a crash in between is repeated from it.
@@ -51,14 +56,13 @@ export class JobRetention {
   async sweep(record: JobRecord, graceMs: number): Promise<SweepReport> {
     const { clock, reaper } = this.#options;
     const nowMs = clock.nowMs();
-    const settled = record.checkpoints.findLast((entry) => entry.generation === record.generation);
     const namespace = new JobNamespace(record.id);
     const report = await sweepOrphans(this.#source(namespace), reaper, {
       liveHolders: await this.#liveSnapshots(record.checkpoints),
       // Given-up checkpoints are dropped by their descriptions, so these stay until that is done.
       liveCheckpoints: [...record.checkpoints, ...record.dropping].map((entry) => entry.path),
       liveGeneration: record.finished ? Number.POSITIVE_INFINITY : record.generation,
-      settledCheckpoint: settled?.checkpoint ?? null,
+      settledCheckpoint: settledCheckpoint(record),
       graceMs,
       nowMs,
     });
@@ -67,15 +71,21 @@ export class JobRetention {
     return { ...report, objectsRemoved, failed: report.failed + failed.length };
   }
 
-  /** Checkpoints' holders of rounds that a dead attempt began: they name no files themselves, so nothing hangs on them. */
+  /**
+   * Checkpoints' holders of rounds that a dead attempt began, or that the running one has put behind it: they name no
+   * files themselves, so nothing hangs on them.
+   */
   async #deadHolders(namespace: JobNamespace, record: JobRecord, untilMs: number): Promise<readonly string[]> {
     const known = [...record.checkpoints, ...record.dropping];
     const kept = new Set(known.map((entry) => checkpointHolderPath(record.id, entry.checkpoint, entry.generation)));
+    const settled = settledCheckpoint(record) ?? 0;
     const dead: string[] = [];
     for await (const { path, modifiedMs } of this.#options.dfs.list(namespace.holdersPrefix)) {
-      const generation = checkpointHolderName.exec(path.slice(namespace.holdersPrefix.length))?.[1];
-      if (generation === undefined || kept.has(path) || modifiedMs >= untilMs) continue;
-      if (Number(generation) < record.generation) dead.push(path);
+      const name = checkpointHolderName.exec(path.slice(namespace.holdersPrefix.length));
+      if (name === null || kept.has(path) || modifiedMs >= untilMs) continue;
+      const [checkpoint, generation] = [Number(name[1]), Number(name[2])];
+      const isOver = generation === record.generation && checkpoint < settled;
+      if (isOver || generation < record.generation) dead.push(path);
     }
     return dead;
   }
@@ -90,7 +100,15 @@ export class JobRetention {
   }
 }
 
-const checkpointHolderName = /^checkpoint-\d{1,15}-g(\d{1,15})$/;
+const checkpointHolderName = /^checkpoint-(\d{1,15})-g(\d{1,15})$/;
+
+/** No other checkpoint is begun after this time. */
+const dropLimitMs = 10_000;
+
+/** The newest registered checkpoint of the newest generation: no earlier round of it can be registered any more. */
+function settledCheckpoint(record: JobRecord): number | null {
+  return record.checkpoints.findLast((entry) => entry.generation === record.generation)?.checkpoint ?? null;
+}
 
 /** The object by which a checkpoint holds its snapshots. */
 export function checkpointHolderPath(id: string, checkpoint: number, generation: number): string {

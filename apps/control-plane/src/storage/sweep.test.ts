@@ -6,7 +6,7 @@ import { noTelemetry } from '@millrace/telemetry';
 import { type FileRef, openJobStorage } from '@millrace/ufs';
 import { beforeEach, expect, test } from 'vitest';
 import type { RoundStep } from '../activities/contract.ts';
-import { claimed, finished, registered, roundBegun, roundClosed } from '../record/transitions.ts';
+import { claimed, droppingMax, finished, registered, roundBegun, roundClosed } from '../record/transitions.ts';
 import { Sweeper } from './sweeper.ts';
 import { UfsControlStorage } from './ufs-control-storage.ts';
 
@@ -39,7 +39,8 @@ beforeEach(async () => {
 });
 
 async function claim(claimant: string): Promise<void> {
-  const input = { settings, run: 'run-1', claim: claimant, previous: 0 };
+  const previous = (await storage.readRecord(id))?.generation ?? 0;
+  const input = { settings, run: 'run-1', claim: claimant, previous };
   await storage.claimRecord(id, claimant, (record, generation) => claimed(record, generation, input));
 }
 
@@ -83,9 +84,7 @@ async function register(checkpoint: number, generation: number, files: readonly 
   const path = await link(checkpoint, generation, files);
   const sizes = { createdMs: 0, bytesPut: 0, bytesLinked: 0, parallelism: 1, last: false };
   const entry = { checkpoint, generation, path, ...sizes };
-  await storage.updateRecord({ id, generation }, (record) =>
-    registered(record, entry, { id, retained: 2, dropped: [] }),
-  );
+  await storage.updateRecord({ id, generation }, (record) => registered(record, entry, { id, retained: 2 }));
 }
 
 async function abort(checkpoint: number, generation: number, files: readonly FileRef[]): Promise<void> {
@@ -148,6 +147,29 @@ test('files of an aborted round go while its attempt runs on, once a later check
   await sweep();
   const third = ['snapshots/3/count-0-g1', 'checkpoints/3-g1.json', 'holders/checkpoint-3-g1'];
   expect(await left()).toEqual(paths([a, b], ...first, ...third));
+});
+
+test('what the record gave up and no longer lists is swept while the attempt runs on', async () => {
+  const kept = await write(1);
+  const rounds = droppingMax + 5;
+  const files: FileRef[] = [];
+  for (let checkpoint = 1; checkpoint <= rounds; checkpoint++) {
+    files.push(await write(1));
+    await register(checkpoint, 1, [kept, files.at(-1) as FileRef]);
+  }
+  await sweep();
+  const found = await left();
+  const unlisted = rounds - 2 - droppingMax;
+  const numbers = Array.from({ length: rounds }, (_, i) => i + 1);
+  const listed = numbers.slice(unlisted);
+  expect(numbers.filter((n) => found.has(`checkpoints/${n}-g1.json`))).toEqual(listed);
+  expect(numbers.filter((n) => found.has(`holders/checkpoint-${n}-g1`))).toEqual(listed);
+  expect(numbers.filter((n) => found.has(`files/${files[n - 1]?.id}`))).toEqual(numbers.slice(-2));
+  const record = await storage.readRecord(id);
+  expect(await storage.drop(id, record?.dropping ?? [], record?.checkpoints ?? [])).toHaveLength(droppingMax);
+  const rest = [...(await left())];
+  expect(rest.filter((path) => path.startsWith('checkpoints/'))).toHaveLength(2);
+  expect(rest.filter((path) => path.startsWith('holders/'))).toHaveLength(2);
 });
 
 test('a finished job keeps exactly its checkpoints', async () => {

@@ -29,7 +29,8 @@ export class UfsControlStorage implements ControlStorage {
   constructor(options: UfsControlStorageOptions) {
     this.#options = options;
     this.#holders = new Holders(options.dfs);
-    this.#reaper = new Reaper(options);
+    // The Dfs has its own retries, and whoever asks comes again: a refused removal must not hold up the others.
+    this.#reaper = new Reaper({ ...options, attemptsMax: 1 });
     this.#retention = new JobRetention({
       dfs: options.dfs,
       clock: options.clock,

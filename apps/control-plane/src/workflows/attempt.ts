@@ -61,6 +61,7 @@ async function makePlan(input: AttemptInput): Promise<AttemptPlan> {
     id: settings.id,
     job: settings.job,
     generation: claim.generation,
+    ...(claim.lineage === undefined ? {} : { lineage: claim.lineage }),
     codeHash: input.codeHash,
     parallelism: settings.parallelism,
     maxParallelism: settings.maxParallelism,

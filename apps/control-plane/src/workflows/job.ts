@@ -22,13 +22,13 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { Claim } from '../activities/contract.ts';
+import type { Claim, PreparedJob } from '../activities/contract.ts';
 import { type AttemptResult, attempt } from './attempt.ts';
 import { setAttributes } from './attributes.ts';
 import { backoffMs } from './backoff.ts';
 import { type Cause, causeOf, endWith } from './failures.ts';
 import { control, jobCode } from './proxies.ts';
-import { attemptsPerRun } from './timeouts.ts';
+import { attemptsPerRun, claimsMax } from './timeouts.ts';
 
 /** What one run of the workflow hands to the next. */
 interface JobCarried {
@@ -80,6 +80,8 @@ class JobRun {
   #details = 'Checking the input.';
   #plan: AttemptPlan | null = null;
   #generation = 0;
+  /** The generation that the next claim takes over from; null: an older version prepared the job. */
+  #newest: number | null = null;
   #attempts = 0;
   #failures = 0;
   #newestCheckpoint = 0;
@@ -94,6 +96,7 @@ class JobRun {
       this.#newestCheckpoint = carried.newestCheckpoint;
       this.#lastFailure = carried.lastFailure;
       this.#generation = carried.generation;
+      this.#newest = carried.generation > 0 ? carried.generation : null;
       this.#state = 'restarting';
     }
     setHandler(cancelSignal, () => this.requestCancel());
@@ -151,8 +154,7 @@ class JobRun {
   }
 
   async toEnd(input: unknown): Promise<JobResult> {
-    this.#settings ??= await this.#prepare(input);
-    const settings = this.#settings;
+    let settings = this.#settings ?? (await this.#prepare(input));
     if (workflowInfo().workflowId !== settings.id) return await this.#asChild(settings, input);
     setAttributes({ job: settings.job, parallelism: settings.parallelism, state: this.#state });
     this.#description ??= await this.#describe(settings);
@@ -160,7 +162,8 @@ class JobRun {
       if (this.#attempts >= attemptsPerRun || (this.#attempts > 0 && workflowInfo().continueAsNewSuggested)) {
         return await continueAsNew<typeof job>(input, this.#carry(settings, this.#description));
       }
-      const claim = await this.#claim(settings);
+      const claim = await this.#claim(input, settings);
+      settings = this.#settings ?? settings;
       const outcome = await this.#attempt(settings, this.#description, claim);
       if ('result' in outcome) {
         await control.finishJob({ id: settings.id, generation: this.#generation });
@@ -172,11 +175,18 @@ class JobRun {
   }
 
   async #prepare(input: unknown): Promise<JobSettings> {
+    let prepared: PreparedJob;
     try {
-      return await control.prepareJob.executeWithOptions({ summary: 'check the input' }, [input as Json | undefined]);
+      prepared = await control.prepareJob.executeWithOptions({ summary: 'check the input' }, [
+        input as Json | undefined,
+      ]);
     } catch (error) {
       throw this.#giveUp(error);
     }
+    const { generation, ...settings } = prepared;
+    this.#newest = generation ?? null;
+    this.#settings = settings;
+    return settings;
   }
 
   async #describe(settings: JobSettings): Promise<JobDescription> {
@@ -190,18 +200,11 @@ class JobRun {
   }
 
   /** Fences every older attempt, then decides whether and when the next one begins. */
-  async #claim(settings: JobSettings): Promise<Claim> {
-    const { runId, firstExecutionRunId } = workflowInfo();
+  async #claim(input: unknown, settings: JobSettings): Promise<Claim> {
     this.#attempts += 1;
-    let claim: Claim;
-    try {
-      claim = await control.claimGeneration.executeWithOptions({ summary: 'fence older attempts' }, [
-        { settings, run: firstExecutionRunId, claim: `${runId}/${this.#attempts}`, previous: this.#generation },
-      ]);
-    } catch (error) {
-      throw this.#giveUp(error);
-    }
+    const claim = await this.#claimNewest(input, settings);
     this.#generation = claim.generation;
+    this.#newest = claim.generation;
     // A checkpoint since the failure before: the job does make progress, so the budget starts anew.
     if (claim.newestCheckpoint > this.#newestCheckpoint) this.#failures = Math.min(this.#failures, 1);
     this.#newestCheckpoint = claim.newestCheckpoint;
@@ -215,6 +218,28 @@ class JobRun {
       await sleep(waitMs, { summary: 'back-off' });
     }
     return claim;
+  }
+
+  /**
+   * A claim is refused when the record has moved on since this run looked. Before its first claim, that was what an
+   * earlier run had left under way, and this one looks again; later, only another run can have moved it, and that run
+   * has taken over (or this one was reset, and the newer generations are its own).
+   */
+  async #claimNewest(input: unknown, first: JobSettings): Promise<Claim> {
+    const { runId, firstExecutionRunId: run } = workflowInfo();
+    let settings = first;
+    for (let tries = 1; ; tries++) {
+      try {
+        return await control.claimGeneration.executeWithOptions({ summary: 'fence older attempts' }, [
+          { settings, run, claim: `${runId}/${this.#attempts}`, previous: this.#newest },
+        ]);
+      } catch (error) {
+        const { code, details } = causeOf(error);
+        const mayLookAgain = this.#generation === 0 || details.run === run;
+        if (code !== 'job-generation-fenced' || !mayLookAgain || tries >= claimsMax) throw this.#giveUp(error);
+      }
+      settings = await this.#prepare(input);
+    }
   }
 
   async #attempt(

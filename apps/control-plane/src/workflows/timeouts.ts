@@ -26,6 +26,8 @@ export const timeouts = {
   backoffMaxMs: 30_000,
 } as const;
 
+/** Tries of one claim against what earlier runs left under way; each of them can win once. */
+export const claimsMax = 5;
 /** Attempts of one workflow run, and rounds of one loop run, before it continues as new. */
 export const attemptsPerRun = 100;
 export const roundsPerRun = 50;
