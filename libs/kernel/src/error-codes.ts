@@ -92,7 +92,7 @@ export const errorCodes = {
   'state-incompatible': entry(
     'setup',
     'State of an earlier version of the job cannot be read by this one.',
-    'The message names the state and the field. Restore the old declaration, make new fields optional(…) or nullable(…), or use a new name.',
+    'The message names the state and the field. Restore the old declaration, make new fields optional(…) or nullable(…), or use a new name. Where it names operators: give them the uids that they had, or start the job with allowDroppedState.',
   ),
   'state-late-access': entry(
     'bug',
@@ -305,13 +305,13 @@ export const errorCodes = {
   ),
   'sink-directory-used': entry(
     'input',
-    'The directory of a file sink already holds output of an earlier run.',
-    'Choose another directory, move the files away, or set `overwrite: true`, which removes the files of this sink only.',
+    'The directory of a file sink already holds output of an earlier run, or another job or operator writes to it.',
+    'Give every sink a directory of its own. If the files are of an earlier run of this sink, set `overwrite: true`, which removes them; if their owner is gone, remove the directory with its `.millrace-owner`.',
   ),
   'sink-output-missing': entry(
     'input',
-    'A file that a restored checkpoint wrote is neither pending nor published.',
-    'Put the published file back under the name in the message and restart; an empty file is enough if its records were consumed.',
+    'A file that a restored checkpoint wrote is neither pending nor published, nor in the log of published files.',
+    'Readers may move or delete `part-*`, but hidden files belong to the sink, and every runner must see the same directory. Put the published file back under the name in the message and restart; an empty file is enough if its records were consumed.',
   ),
   'sink-io': entry(
     'retry',

@@ -29,6 +29,11 @@ export interface JobInput {
    * empty; `empty` discards what an earlier run left.
    */
   readonly from?: 'latest' | 'empty';
+  /**
+   * Resume also when the job's operators with state are not those of the checkpoint: state of those that are gone is
+   * dropped, those that are new start empty. Otherwise such a checkpoint is refused.
+   */
+  readonly allowDroppedState?: boolean;
   /** Registered checkpoints to keep. */
   readonly checkpointsRetained?: number;
   /** Failures in a row, without a checkpoint between them, before the job gives up. */
@@ -46,6 +51,7 @@ export interface JobSettings {
   readonly checkpointIntervalMs: number;
   readonly options: { readonly [key: string]: Json };
   readonly from: 'latest' | 'empty';
+  readonly allowDroppedState?: boolean;
   readonly checkpointsRetained: number;
   readonly failuresMax: number;
   readonly roundTimeoutMs: number;
@@ -111,6 +117,8 @@ export interface AttemptPlan {
   readonly slots: readonly ClaimedSlot[];
   /** Path on the DFS of the checkpoint (CheckpointContents) to start from; null for an empty start. */
   readonly restoreFrom: string | null;
+  /** See {@link JobInput.allowDroppedState}. */
+  readonly allowDroppedState?: boolean;
   /** The workflow that runs this attempt's checkpoint rounds; told when inputs have ended. */
   readonly checkpointLoopId: string;
 }

@@ -31,6 +31,14 @@ test('the name of a job is enough', () => {
   });
 });
 
+test('state is dropped only when the input says so', () => {
+  const said = (input: Json): unknown => jobSettings(parseJobInput(input), undefined).allowDroppedState;
+  expect([said({ job: 'a', allowDroppedState: true }), said({ job: 'a', allowDroppedState: false })]).toEqual([
+    true,
+    undefined,
+  ]);
+});
+
 test.each<[Json | undefined, string]>([
   [undefined, 'The input is empty'],
   [null, 'The input is empty'],
@@ -44,6 +52,7 @@ test.each<[Json | undefined, string]>([
   [{ job: 'a', parallelizm: 2 }, 'Unknown field "parallelizm". Fields are job, id, parallelism'],
   [{ job: 'a', options: 7 }, 'Field "options"'],
   [{ job: 'a', from: 'yesterday' }, 'Field "from"'],
+  [{ job: 'a', allowDroppedState: 'yes' }, 'Field "allowDroppedState"'],
   [{ job: 'a', checkpointIntervalMs: 1 }, 'Field "checkpointIntervalMs"'],
 ])('input %j is refused in words', (input, words) => {
   expect(() => parseJobInput(input)).toThrow(words);

@@ -68,6 +68,7 @@ async function makePlan(input: AttemptInput): Promise<AttemptPlan> {
     options: settings.options,
     slots: await claimSlots(settings.id, claim.generation, settings.parallelism),
     restoreFrom: claim.restoreFrom,
+    ...(settings.allowDroppedState === true ? { allowDroppedState: true } : {}),
     checkpointLoopId: `${settings.id}-checkpoints-g${claim.generation}`,
   };
 }

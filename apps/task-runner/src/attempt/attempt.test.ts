@@ -171,6 +171,23 @@ describe('an attempt in worker threads', { timeout: 90_000 }, () => {
     expect(published()).toEqual({ results: 4000, sums: expectedSums(4000) });
   });
 
+  it('reads nothing twice and forgets no sum when an operator has another uid than in the checkpoint: refused', async () => {
+    const bench = await Bench.open('memory');
+    const path = 'sums/checkpoints/1-g1.json';
+    const part = (operator: string, list?: readonly unknown[]): unknown => ({ operator, subtask: 0, list });
+    const operators = [part('numbers-v1', [1]), part('check'), part('sum'), part('files', [])];
+    const contents = { version: 1, id: 'sums', checkpoint: 1, maxParallelism: 16, slots: [{ subtask: 0, operators }] };
+    await bench.dfs.put(path, new TextEncoder().encode(JSON.stringify(contents)));
+    const refused = bench.attempts.start(await bench.plan(2, 1, { restoreFrom: path }), 'r1');
+    await expect(refused.done).rejects.toMatchObject({
+      code: 'state-incompatible',
+      details: { dropped: 'numbers-v1', fresh: 'numbers' },
+    });
+    const allowed = await bench.plan(3, 1, { restoreFrom: path, allowDroppedState: true });
+    await bench.finish(allowed, bench.attempts.start(allowed, 'r1'));
+    expect(published()).toEqual({ results: 4000, sums: expectedSums(4000) });
+  });
+
   it('keeps its state in a state-service: goes on exactly where the checkpoint was after kill -9 of the service', async () => {
     const service = await startStateService();
     const bench = await Bench.open('remote', service.address);

@@ -164,12 +164,13 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     restore: Awaited<ReturnType<typeof readRestore>>,
   ): readonly SlotHost[] {
     const { clock, dfsUri: dfs, backend, stateService, budget, slot } = this.#deps;
-    const { id, generation, parallelism, maxParallelism, options } = this.plan;
+    const { id, generation, lineage, parallelism, maxParallelism, options } = this.plan;
     return exchangeLayout(this.plan, this.#runnerId).slots.map((subtask) => {
       const ports = [...exchange.ports(subtask)];
-      const same = { module, options, id, generation, parallelism, maxParallelism, restore, stateService };
+      const same = { module, options, id, generation, lineage, parallelism, maxParallelism, restore, stateService };
       const runnerId = this.#runnerId;
-      return new SlotHost({ ...same, subtask, dfs, backend, budget, slot, runnerId, ports }, clock);
+      const { allowDroppedState } = this.plan;
+      return new SlotHost({ ...same, allowDroppedState, subtask, dfs, backend, budget, slot, runnerId, ports }, clock);
     });
   }
 

@@ -12,10 +12,12 @@ export interface SlotDeployment {
   /** Identity of the job's state. */
   readonly id: string;
   readonly generation: number;
+  readonly lineage?: string | undefined;
   readonly subtask: number;
   readonly parallelism: number;
   readonly maxParallelism: number;
   readonly restore: readonly OperatorSnapshot[] | undefined;
+  readonly allowDroppedState?: boolean | undefined;
   /** URI of the distributed file system. */
   readonly dfs: string;
   readonly backend: StateBackend;

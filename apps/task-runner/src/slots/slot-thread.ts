@@ -96,13 +96,14 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
 }
 
 async function build(transport: PortTransport, telemetry: Telemetry): Promise<Opened> {
-  const { module, options, id, generation, subtask, parallelism, maxParallelism, restore } = deployment;
+  const { module, options, id, generation, lineage, subtask, parallelism, maxParallelism, restore } = deployment;
   const loaded: unknown = await import(pathToFileURL(module).href);
   const graph = buildGraph(loadJob(loaded, module), options);
   const opened = await openStore(graph, telemetry);
   const slot = createSlot(graph, {
     job: id,
     generation,
+    lineage,
     subtask,
     parallelism,
     maxParallelism,
@@ -114,6 +115,7 @@ async function build(transport: PortTransport, telemetry: Telemetry): Promise<Op
     random,
     telemetry,
     restore,
+    allowDroppedState: deployment.allowDroppedState,
   });
   return { slot, close: () => opened.close() };
 }

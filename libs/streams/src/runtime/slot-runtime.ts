@@ -14,6 +14,7 @@ import { FrameFlusher } from './frame-flusher.ts';
 import type { OperatorContext } from './operator.ts';
 import { operatorFailure } from './operator-failure.ts';
 import { restoredList } from './redistribute.ts';
+import { checkRestoreFits } from './restore-fit.ts';
 import { immediateScheduler, type Scheduler } from './scheduler.ts';
 import type { Barrier, Slot, SlotContext, SlotSnapshot, SlotStats } from './slot.ts';
 import { registerSlotMetrics } from './slot-metrics.ts';
@@ -45,6 +46,7 @@ class SlotRuntime implements Slot, WiringHost {
   readonly subtask: number;
   readonly timer: FrameFlusher;
   readonly #context: SlotContext;
+  readonly #graph: JobGraph;
   readonly #scheduler: Scheduler;
   readonly #wired: WiredSlot;
   readonly #members: readonly ChainMember[];
@@ -65,6 +67,7 @@ class SlotRuntime implements Slot, WiringHost {
 
   constructor(graph: JobGraph, context: SlotContext, scheduler: Scheduler) {
     this.#context = context;
+    this.#graph = graph;
     this.#scheduler = scheduler;
     this.clock = context.clock;
     this.tracer = context.telemetry.tracer;
@@ -83,6 +86,12 @@ class SlotRuntime implements Slot, WiringHost {
 
   async open(): Promise<void> {
     assert(this.#state === 'created', 'a slot is opened once');
+    try {
+      checkRestoreFits(this.#graph, this.#context);
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
     this.#context.transport.listen({
       onFrame: (fromSlot, edge, frame) => this.#onFrame(fromSlot, edge, frame),
       onCredit: (toSlot, edge, bytes) => this.#onCredit(toSlot, edge, bytes),

@@ -71,6 +71,11 @@ export interface OperatorStats {
 export interface SlotContext {
   readonly job: string;
   readonly generation: number;
+  /**
+   * Names the record of the job in which generations are counted: they are ordered within a lineage, and start again in
+   * another (a fresh data directory). Absent: the record is older than lineages.
+   */
+  readonly lineage?: string | undefined;
   /** This slot runs subtask `subtask` of every operator. */
   readonly subtask: number;
   readonly parallelism: number;
@@ -84,6 +89,8 @@ export interface SlotContext {
   readonly telemetry: Telemetry;
   /** The operators' parts of the checkpoint to start from, of all subtasks; undefined for an empty start. */
   readonly restore?: readonly OperatorSnapshot[] | undefined;
+  /** Restore also when the checkpoint holds state that the graph has no operator for, or lacks that of one it has. */
+  readonly allowDroppedState?: boolean | undefined;
 }
 
 export interface SlotSettings {
@@ -100,7 +107,10 @@ export interface SlotSettings {
 
 /** One slot of an attempt, as the task-runner drives it. */
 export interface Slot {
-  /** Opens and restores every operator; resolves when the slot can take records. */
+  /**
+   * Opens and restores every operator; resolves when the slot can take records. Rejects with `state-incompatible`,
+   * before anything is opened, when graph and checkpoint have other operators with state.
+   */
   open(): Promise<void>;
   /** Runs to the end of the job's life here; resolves after `finish`, rejects with the first failure. */
   run(): Promise<void>;

@@ -12,6 +12,7 @@ import { MemoryStateStore, type SnapshotHandle, type StateStore } from '@millrac
 import { noTelemetry } from '@millrace/telemetry';
 import { type Edge, isSourceOperator, type JobGraph } from '../graph/job-graph.ts';
 import type { Operator, Output, SourceOperator } from '../runtime/operator.ts';
+import { checkRestoreFits } from '../runtime/restore-fit.ts';
 import type { OperatorSnapshot, SlotContext } from '../runtime/slot.ts';
 import type { SlotTransport } from '../runtime/transport.ts';
 
@@ -23,8 +24,13 @@ export interface TestRunOptions {
   readonly inFlightLimit?: number;
   readonly workingSetBytes?: number;
   readonly generation?: number;
+  readonly lineage?: string;
+  /** Identity of the job's state; default: the name of the job. */
+  readonly job?: string;
   /** A checkpoint of an earlier run. */
   readonly restore?: TestCheckpoint;
+  /** Restore also when operators with state have come or gone, as the job's input may say. */
+  readonly allowDroppedState?: boolean;
 }
 
 export interface TestCheckpoint {
@@ -155,6 +161,8 @@ export class TestRun {
   }
 
   async #open(): Promise<void> {
+    const { restore, allowDroppedState } = this.#options;
+    checkRestoreFits(this.#graph, { restore: restore?.operators, allowDroppedState });
     const store = this.#options.store ?? new MemoryStateStore();
     const slots = Array.from({ length: this.#parallelism }, (_, subtask) => this.#slot(store, subtask));
     for (const node of this.#graph.operators) {
@@ -210,8 +218,9 @@ export class TestRun {
 
   #slot(store: StateStore, subtask: number): SlotContext {
     return {
-      job: this.#graph.name,
+      job: this.#options.job ?? this.#graph.name,
       generation: this.#options.generation ?? 1,
+      lineage: this.#options.lineage,
       subtask,
       parallelism: this.#parallelism,
       maxParallelism: this.#maxParallelism,
