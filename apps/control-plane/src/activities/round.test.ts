@@ -223,6 +223,22 @@ test('the last output is published when one runner missed the end of the job and
   expect(misses.calls.at(-1)).toBe('complete 1 last');
 });
 
+test('a job ends although a runner that had ended goes away while another one has still to be told', async () => {
+  const [ends, misses] = stubs as [RunnerStub, RunnerStub];
+  for (const stub of stubs) stub.ended = true;
+  const s = step(1);
+  await round().barrier(s, scope);
+  const drained = await round().drain(s, scope);
+  const tries = { ...scope, done: new Set<string>() };
+  const register = () => round().register({ step: s, drained, checkpointsRetained: 2 }, tries);
+  misses.refuse = new MillraceError('rpc-unavailable', 'blip');
+  await expect(register()).rejects.toMatchObject({ code: 'rpc-unavailable' });
+  ends.close();
+  misses.refuse = undefined;
+  await register();
+  expect(misses.calls.at(-1)).toBe('complete 1 last');
+});
+
 test.each(['attempt-unknown', 'attempt-fenced', 'runner-mismatch'] as const)(
   'a runner that has nothing of the attempt any more (%s) does not hold up a committed checkpoint',
   async (code) => {

@@ -143,14 +143,19 @@ export class Round {
    * part ended well (only an earlier `complete` of the last checkpoint does that: this is a repeated call), or its part
    * has failed. Then its `runAttempt` fails the attempt, and the next one restores this checkpoint, which is committed,
    * and publishes what belongs to it. No runner can answer so, run on, and wait for this call.
+   *
+   * A runner that was told is not asked again by later tries: after the last checkpoint its process may be gone.
    */
   async #complete(step: RoundStep, last: boolean, scope: StepScope): Promise<void> {
     await this.#each(step, async (client, request) => {
+      const { runnerId } = request.target;
+      if (scope.done?.has(runnerId) === true) return;
       try {
         await client.call.completeCheckpoint({ ...request, last }, this.#how(scope));
       } catch (error) {
         if (!goneCodes.has(MillraceError.from(error).code)) throw error;
       }
+      scope.done?.add(runnerId);
     });
   }
 

@@ -15,28 +15,37 @@ const heartbeatMs = 1_000;
 const final: ReadonlySet<ErrorKind> = new Set(['input', 'setup', 'fenced', 'cancelled']);
 const finalCodes: ReadonlySet<string> = new Set(['runner-lost', 'checkpoint-incomplete', 'job-record-broken']);
 
-/** A plain function as an activity: heartbeats while it runs, cancellation as a signal, failures with code and kind. */
+/** A plain function as an activity: heartbeats while it runs, which
+ * carry what is done already from one try to the next, cancellation as a signal, failures with code and kind. */
 export function asActivity<I, O>(
   work: (input: I, scope: StepScope) => Promise<O>,
   deps: ShellDeps,
 ): (input: I) => Promise<O> {
   return async (input) => {
     const context = Context.current();
+    const done = partsDone(context.info.heartbeatDetails);
     let timer: Timer | undefined;
+    const heartbeat = (): void => context.heartbeat(...(done.size === 0 ? [] : [[...done]]));
     const beat = (): void => {
-      context.heartbeat();
+      heartbeat();
       timer = deps.clock.schedule(heartbeatMs, beat);
     };
     beat();
     try {
-      return await work(input, { signal: context.cancellationSignal, parent: deps.activeSpan() });
+      return await work(input, { signal: context.cancellationSignal, parent: deps.activeSpan(), done });
     } catch (error) {
       if (context.cancellationSignal.aborted) throw new CancelledFailure('cancelled');
+      heartbeat();
       throw toFailure(error);
     } finally {
       timer?.cancel();
     }
   };
+}
+
+/** What earlier tries of this activity left in their last heartbeat. */
+function partsDone(details: unknown): Set<string> {
+  return new Set(Array.isArray(details) ? details.filter((part) => typeof part === 'string') : []);
 }
 
 function toFailure(error: unknown): ApplicationFailure {
