@@ -1,16 +1,11 @@
-import { assert, MillraceError } from '@millrace/kernel';
+import { assert, isKind, MillraceError } from '@millrace/kernel';
 import { BaseOperator } from '../operators/base-operator.ts';
 import type { OperatorContext, OperatorPart } from '../runtime/operator.ts';
+import { DirectoryClaim } from './directory-claim.ts';
+import type { DirectoryOwner } from './directory-owner.ts';
 import type { OutputFile, OutputFiles } from './output-files.ts';
-import {
-  hiddenGeneration,
-  inProgressName,
-  isPublished,
-  type PartId,
-  type PartOwner,
-  pendingName,
-  publishedName,
-} from './part-names.ts';
+import { hiddenGeneration, inProgressName, type PartId, pendingName, publishedName } from './part-names.ts';
+import { PublishedLog } from './published-log.ts';
 
 export interface FileSinkOptions {
   readonly files: OutputFiles;
@@ -27,20 +22,27 @@ interface Pending extends PartId {
   readonly kind: 'pending';
 }
 
+/** Failed tries in a row to publish, after which the job restarts from the checkpoint; the restore publishes. */
+const commitTriesMax = 3;
+
 /**
  * Two-phase commit by renaming. Crash order:
  * 1. records go to `.inprogress-…`; lost in a crash, and replayed from the checkpoint before;
  * 2. at the barrier: sync, close, rename to `.pending-…`, and only then the name goes into the checkpoint. A crash
  *    between leaves a file that no registered checkpoint names: the next restore removes it;
- * 3. when the checkpoint is registered: rename to `part-…`. A crash before or between is made good at the restore, which
- *    publishes everything that its checkpoint names; a rename that was done before counts as done.
+ * 3. when the checkpoint is registered: the log of published parts (PublishedLog), then a move to `part-…`, which never
+ *    replaces. A crash before or between is made good at the restore, which publishes everything that its checkpoint
+ *    names; a move that was done before counts as done, and so does a logged file that a reader has taken since.
  * Only a registered round brings `complete`, and no round of a fenced attempt can be registered, so a zombie publishes
- * nothing but what the newest registered checkpoint names too. Names hold the generation: two attempts never share one.
+ * nothing but what the newest registered checkpoint names too. Names hold the generation: two attempts of one lineage
+ * never share one; other writers are kept out by the owner marker (DirectoryClaim).
  */
 export class FileSinkOperator extends BaseOperator {
   readonly #options: FileSinkOptions;
   readonly #encoder = new TextEncoder();
-  #owner: PartOwner = { job: '', uid: '' };
+  #owner: DirectoryOwner = { job: '', uid: '', lineage: '', generation: 0 };
+  #claim: DirectoryClaim | undefined;
+  #log: PublishedLog | undefined;
   #lines: string[] = [];
   #size = 0;
   #file: OutputFile | undefined;
@@ -49,8 +51,10 @@ export class FileSinkOperator extends BaseOperator {
   #pending: Pending[] = [];
   /** Everything that was prepared so far; a checkpoint also names what earlier, unregistered rounds prepared. */
   #prepared: Promise<void> = Promise.resolve();
-  /** Commits run one after the other. */
+  #newestSnapshot = 0;
+  /** Commits run one after the other; a failed one does not stop the next. */
   #commits: Promise<void> = Promise.resolve();
+  #failedCommits = 0;
 
   constructor(options: FileSinkOptions) {
     super();
@@ -59,11 +63,23 @@ export class FileSinkOperator extends BaseOperator {
 
   override async open(context: OperatorContext): Promise<void> {
     await super.open(context);
-    this.#owner = { job: context.slot.job, uid: context.uid };
+    const { slot, uid, subtask } = context;
+    const { files, directory, overwrite } = this.#options;
+    const { job, generation, lineage = '' } = slot;
+    this.#owner = { job, uid, lineage, generation };
+    const scratch = { files, nextName: () => this.#nextName() };
+    const claim = new DirectoryClaim(scratch, { directory, overwrite, owner: this.#owner });
+    const log = new PublishedLog(scratch, this.#owner, { subtask, generation });
+    this.#claim = claim;
+    this.#log = log;
     await this.#guard(async () => {
-      const all = pendingOfAll(context);
-      if (context.subtask === 0) await this.#sweep(context, all);
-      for (const part of (context.restoredList ?? []) as readonly Pending[]) await this.#publish(part);
+      const names = await files.list();
+      await claim.take(names, slot.restore === undefined ? 'empty' : 'restored');
+      await this.#sweep(names, pendingOfAll(context));
+      if (slot.restore === undefined) return;
+      await log.load(names);
+      const parts = (context.restoredList ?? []) as readonly Pending[];
+      await this.#publishAll(parts, Math.max(0, ...parts.map((part) => part.checkpoint)));
     });
   }
 
@@ -78,6 +94,7 @@ export class FileSinkOperator extends BaseOperator {
   override async snapshot(checkpoint: number): Promise<OperatorPart> {
     const { subtask, slot } = this.context;
     const part: Pending = { kind: 'pending', subtask, generation: slot.generation, checkpoint };
+    this.#newestSnapshot = checkpoint;
     // Up to the first await, so that what comes next goes to the next file.
     const [file, fileName, rest] = [this.#file, this.#fileName, this.#take()];
     this.#file = undefined;
@@ -97,15 +114,26 @@ export class FileSinkOperator extends BaseOperator {
   }
 
   override async complete(checkpoint: number): Promise<void> {
+    const commit = this.#commits.then(() => this.#commit(checkpoint));
+    this.#commits = commit.catch(() => undefined); // a repeated call, or the next round's, tries again
+    await commit;
+  }
+
+  async #commit(checkpoint: number): Promise<void> {
     const due = this.#pending.filter((part) => part.checkpoint <= checkpoint);
-    this.#commits = this.#commits.then(async () => {
-      for (const part of due) {
-        if (!this.#pending.includes(part)) continue;
-        await this.#guard(() => this.#publish(part));
-        this.#pending = this.#pending.filter((other) => other !== part);
-      }
-    });
-    await this.#commits;
+    if (due.length === 0) return;
+    try {
+      await this.#guard(async () => {
+        await this.#claim?.verify();
+        await this.#publishAll(due, checkpoint);
+        await this.#log?.dropOlder();
+      });
+      this.#failedCommits = 0;
+    } catch (error) {
+      this.#failedCommits += 1;
+      if (this.#failedCommits >= commitTriesMax || !isKind(error, 'retry')) this.context.fail(error);
+      throw error;
+    }
   }
 
   override async close(): Promise<void> {
@@ -129,9 +157,13 @@ export class FileSinkOperator extends BaseOperator {
   }
 
   async #create(): Promise<[OutputFile, string]> {
-    const { subtask, slot } = this.context;
-    const name = inProgressName(this.#owner, { subtask, generation: slot.generation }, this.#sequence++);
+    const name = this.#nextName();
     return [await this.#options.files.create(name), name];
+  }
+
+  #nextName(): string {
+    const { subtask, slot } = this.context;
+    return inProgressName(this.#owner, { subtask, generation: slot.generation }, this.#sequence++);
   }
 
   #take(): Uint8Array | undefined {
@@ -156,41 +188,53 @@ export class FileSinkOperator extends BaseOperator {
     assert(renamed === 'done', `the file ${name} disappeared while it was written`);
   }
 
-  /** Makes a transaction visible; idempotent. */
+  /** Makes what round `checkpoint` registered visible; idempotent. */
+  async #publishAll(parts: readonly Pending[], checkpoint: number): Promise<void> {
+    if (parts.length === 0) return;
+    // The log may name nothing that was lost: it would hide the loss from the next restore.
+    for (const part of parts) await this.#find(part);
+    await this.#log?.announce(parts, checkpoint);
+    for (const part of parts) {
+      await this.#publish(part);
+      this.#pending = this.#pending.filter((other) => other !== part);
+      this.#log?.done(part, this.#newestSnapshot);
+    }
+  }
+
+  async #find(part: PartId): Promise<void> {
+    const { files, directory } = this.#options;
+    const [pending, published] = [pendingName(this.#owner, part), publishedName(part)];
+    if ((await files.exists(pending)) || (await files.exists(published)) || this.#log?.covers(part)) return;
+    throw new MillraceError(
+      'sink-output-missing',
+      `neither ${pending} nor ${published} is in ${directory}, and no log says that it was published`,
+      { details: { directory, pending, published } },
+    );
+  }
+
   async #publish(part: PartId): Promise<void> {
     const { files, directory } = this.#options;
-    const from = pendingName(this.#owner, part);
     const to = publishedName(part);
-    if ((await files.rename(from, to)) === 'done' || (await files.exists(to))) return;
-    throw new MillraceError('sink-output-missing', `neither ${from} nor ${to} is in ${directory}`, {
-      details: { directory, pending: from, published: to },
-    });
+    // `missing` was published before: `#find` has seen to it. The move has made that durable.
+    if ((await files.move(pendingName(this.#owner, part), to)) !== 'taken') return;
+    throw new MillraceError(
+      'sink-directory-used',
+      `${directory} already holds another ${to}, which this sink did not write: give it a directory of its own`,
+      { details: { directory, file: to } },
+    );
   }
 
   /**
-   * Before the first record, by one subtask: removes hidden files of older attempts that the restored checkpoint does not
-   * name. They belong to rounds that were never registered and never will be. At an empty start it also makes sure that
-   * the directory holds no output of an earlier run.
+   * Before the first record: removes hidden files of older attempts that the restored checkpoint does not name. They
+   * belong to rounds that were never registered and never will be.
    */
-  async #sweep(context: OperatorContext, named: readonly PartId[]): Promise<void> {
-    const { files, directory, overwrite } = this.#options;
+  async #sweep(names: readonly string[], named: readonly PartId[]): Promise<void> {
     const keep = new Set(named.map((part) => pendingName(this.#owner, part)));
-    const names = await files.list();
     for (const name of names) {
       const generation = hiddenGeneration(this.#owner, name);
-      if (generation === undefined || generation >= context.slot.generation || keep.has(name)) continue;
-      await files.remove(name);
+      if (generation === undefined || generation >= this.#owner.generation || keep.has(name)) continue;
+      await this.#options.files.remove(name);
     }
-    if (context.slot.restore !== undefined) return;
-    const published = names.filter(isPublished);
-    if (published.length > 0 && !overwrite) {
-      throw new MillraceError(
-        'sink-directory-used',
-        `${directory} holds ${published.length} files of an earlier run (${published[0]}, …); set overwrite: true to remove them`,
-        { details: { directory, files: published.length } },
-      );
-    }
-    for (const name of published) await files.remove(name);
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {

@@ -25,11 +25,11 @@ function escape(text: string): string {
 }
 
 export function inProgressName(owner: PartOwner, id: Omit<PartId, 'checkpoint'>, sequence: number): string {
-  return `.inprogress-${escape(owner.job)}-${escape(owner.uid)}-${id.subtask}-g${id.generation}-${sequence}.jsonl`;
+  return `${prefixOf('.inprogress-', owner)}${id.subtask}-g${id.generation}-${sequence}.jsonl`;
 }
 
 export function pendingName(owner: PartOwner, id: PartId): string {
-  return `.pending-${escape(owner.job)}-${escape(owner.uid)}-${id.subtask}-g${id.generation}-${id.checkpoint}.jsonl`;
+  return `${prefixOf('.pending-', owner)}${id.subtask}-g${id.generation}-${id.checkpoint}.jsonl`;
 }
 
 /** Unique in a run: a round's number is never used again, and a restore keeps the generation of who wrote. */
@@ -39,17 +39,39 @@ export function publishedName(id: PartId): string {
 
 const publishedPattern = new RegExp(`^part-${number}-${number}-g${number}\\.jsonl$`);
 
-export function isPublished(name: string): boolean {
-  return publishedPattern.test(name);
+/** The generation that wrote a published file; undefined for every other name. */
+export function publishedGeneration(name: string): number | undefined {
+  const match = publishedPattern.exec(name);
+  return match === null ? undefined : Number(match[3]);
 }
 
 /** The generation in the name of a hidden file of this owner; undefined for every other name. */
 export function hiddenGeneration(owner: PartOwner, name: string): number | undefined {
   for (const kind of ['.inprogress-', '.pending-']) {
-    const prefix = `${kind}${escape(owner.job)}-${escape(owner.uid)}-`;
-    if (!name.startsWith(prefix)) continue;
-    const match = /^\d+-g(\d+)-\d+\.jsonl$/.exec(name.slice(prefix.length));
-    if (match !== null) return Number(match[1]);
+    const generation = generationIn(name, prefixOf(kind, owner), /^\d+-g(\d+)-\d+\.jsonl$/);
+    if (generation !== undefined) return generation;
   }
   return undefined;
+}
+
+/** Says which directory this is: one for all subtasks and generations. */
+export const ownerMarkerName = '.millrace-owner';
+
+/** What one subtask of one attempt has published. */
+export function publishedLogName(owner: PartOwner, id: Omit<PartId, 'checkpoint'>): string {
+  return `${prefixOf('.published-', owner)}${id.subtask}-g${id.generation}.json`;
+}
+
+export function publishedLogGeneration(owner: PartOwner, name: string): number | undefined {
+  return generationIn(name, prefixOf('.published-', owner), /^\d+-g(\d+)\.json$/);
+}
+
+function prefixOf(kind: string, owner: PartOwner): string {
+  return `${kind}${escape(owner.job)}-${escape(owner.uid)}-`;
+}
+
+function generationIn(name: string, prefix: string, rest: RegExp): number | undefined {
+  if (!name.startsWith(prefix)) return undefined;
+  const match = rest.exec(name.slice(prefix.length));
+  return match === null ? undefined : Number(match[1]);
 }

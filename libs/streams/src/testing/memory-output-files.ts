@@ -8,10 +8,16 @@ export class MemoryOutputFiles implements OutputFiles {
   readonly content = new Map<string, string>();
   /** The steps that were done, in order. */
   readonly steps: string[] = [];
+  /** Files with two names: what a crash in the middle of `move` leaves. */
+  readonly #linked = new Map<string, string>();
   before: (step: string) => void = () => undefined;
 
   list(): Promise<readonly string[]> {
     return Promise.resolve([...this.content.keys()]);
+  }
+
+  async read(name: string): Promise<string | undefined> {
+    return this.content.get(name);
   }
 
   async create(name: string): Promise<OutputFile> {
@@ -37,6 +43,18 @@ export class MemoryOutputFiles implements OutputFiles {
     if (text === undefined) return 'missing';
     this.content.delete(from);
     this.content.set(to, text);
+    return 'done';
+  }
+
+  async move(from: string, to: string): Promise<'done' | 'missing' | 'taken'> {
+    const text = this.content.get(from);
+    if (text === undefined) return 'missing';
+    if (this.content.has(to) && this.#linked.get(to) !== from) return 'taken';
+    this.#step(`link ${from} ${to}`);
+    this.content.set(to, text);
+    this.#linked.set(to, from);
+    await this.remove(from);
+    this.#linked.delete(to);
     return 'done';
   }
 
