@@ -35,6 +35,7 @@ interface JobFlags {
   readonly output?: string;
   readonly overwrite?: boolean;
   readonly from?: 'latest' | 'empty';
+  readonly allowDroppedState?: boolean;
 }
 
 const collect = (value: string, previous: readonly string[]): string[] => [...previous, value];
@@ -71,7 +72,8 @@ function jobFlags(command: Command): Command {
     .option('--output <dir>', 'where the job writes its results: its option `output`')
     .option('--overwrite', "replace what an earlier run wrote there: the job's option `overwrite`")
     .option('--option <name=value>', 'an option of the job, value as JSON or text; may be repeated', collect, [])
-    .option('--from <where>', 'latest: resume an unfinished run; empty: begin anew');
+    .option('--from <where>', 'latest: resume an unfinished run; empty: begin anew')
+    .option('--allow-dropped-state', 'resume also when operators with state have come or gone, and drop what is left');
 }
 
 function embedded(flags: StackFlags): EmbeddedOptions {
@@ -93,6 +95,7 @@ function jobInput(job: string, flags: JobFlags, parallelism: number): JobInput {
     ...(flags.id === undefined ? {} : { id: flags.id }),
     ...(flags.checkpointInterval === undefined ? {} : { checkpointIntervalMs: flags.checkpointInterval }),
     ...(flags.from === undefined ? {} : { from: flags.from }),
+    ...(flags.allowDroppedState === true ? { allowDroppedState: true } : {}),
     options: {
       ...parseJobOptions(flags.option),
       ...(flags.output === undefined ? {} : { output: resolve(flags.output) }),

@@ -25,6 +25,7 @@ test('the name of a job is enough', () => {
     checkpointIntervalMs: 10_000,
     options: {},
     from: 'latest',
+    allowDroppedState: false,
     checkpointsRetained: 3,
     failuresMax: 10,
     roundTimeoutMs: 600_000,
@@ -35,7 +36,7 @@ test('state is dropped only when the input says so', () => {
   const said = (input: Json): unknown => jobSettings(parseJobInput(input), undefined).allowDroppedState;
   expect([said({ job: 'a', allowDroppedState: true }), said({ job: 'a', allowDroppedState: false })]).toEqual([
     true,
-    undefined,
+    false,
   ]);
 });
 

@@ -57,7 +57,7 @@ export function jobSettings(input: z.infer<typeof schema>, record: JobRecord | u
     checkpointIntervalMs: input.checkpointIntervalMs ?? 10_000,
     options: input.options ?? {},
     from: input.from ?? 'latest',
-    ...(input.allowDroppedState === true ? { allowDroppedState: true } : {}),
+    allowDroppedState: input.allowDroppedState ?? false,
     checkpointsRetained: input.checkpointsRetained ?? 3,
     failuresMax: input.failuresMax ?? 10,
     roundTimeoutMs: input.roundTimeoutMs ?? 600_000,
