@@ -9,7 +9,7 @@ export interface ClaimOptions {
   readonly owner: DirectoryOwner;
 }
 
-/** Tries to make the marker before another writer's loss is final. */
+/** Tries to take a directory whose marker other writers make and remove meanwhile. */
 const claimTriesMax = 5;
 
 /**
