@@ -32,8 +32,10 @@ interface Measured {
   readonly runnerRssMb: number;
 }
 
-/** Never reached: the job is cancelled when it has been measured. */
-const flinkRecords = 1e12;
+/** Never reached: the job is stopped when it has been measured. */
+const flinkRecords = 1e9;
+/** Left out at the start, after the fill; its default would be a share of all records. */
+const flinkWarmRecords = 200_000;
 
 /**
  * Keyed read-modify-write of two states (a count and a 100-byte payload) over uniform keys, through the whole stack:
@@ -59,6 +61,7 @@ async function measureCase(
     ours.push(await runMillrace(options, keys, parallelism));
     if (peer === undefined) continue;
     const args = [String(flinkRecords), String(keys), String(parallelism), 'fill=1', 'payload=100'];
+    args.push(`warm=${flinkWarmRecords}`);
     args.push(`seconds=${options.seconds}`, `interval=${options.checkpointIntervalMs} ms`);
     if (options.readBoth) args.push('readBoth=1');
     for (const backend of options.backends) {
