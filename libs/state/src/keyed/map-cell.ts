@@ -119,6 +119,7 @@ export class MapCell<K, V> {
       batch.endKey();
       if (item.value === undefined) {
         batch.delete();
+        this.#drop(entry, contents, item);
       } else {
         this.#stored.encode(item.value as V, item.expiresAtMs, batch.arena);
         batch.put(item.expiresAtMs);
@@ -130,6 +131,13 @@ export class MapCell<K, V> {
       contents.forget();
       this.#grow(entry, -(entry.sizes[this.#index] as number));
     }
+  }
+
+  /** The table knows that the item is gone: a map whose keys come and go must not grow by those that went. */
+  #drop(entry: Entry, contents: MapContents, item: MapItem): void {
+    if (!contents.items.delete(primitiveKey(item.key as K))) return;
+    contents.forgotten++;
+    this.#grow(entry, -Math.min(entry.sizes[this.#index] as number, itemBytes + item.keyBytes.length));
   }
 
   /** Maps are never transient: their items are forgotten by number instead. */
