@@ -34,6 +34,7 @@ export {
   type WindowOptions,
 } from './api/aggregate.ts';
 export type { Duration } from './api/duration.ts';
+export type { AsynchronousExecution, Execution, KeyedOptions } from './api/execution.ts';
 export { Flow } from './api/flow.ts';
 export type { FromOptions } from './api/from-options.ts';
 export { type Job, job, loadJob, type OptionsJson } from './api/job.ts';

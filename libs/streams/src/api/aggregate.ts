@@ -1,10 +1,10 @@
 import type { Codec } from '@millrace/state';
 import type { Duration } from './duration.ts';
-import type { OperatorOptions } from './process.ts';
+import type { KeyedOptions } from './execution.ts';
 import type { SideTag } from './side-tag.ts';
 import type { Window } from './windows.ts';
 
-export interface WindowOptions<T> extends OperatorOptions {
+export interface WindowOptions<T> extends KeyedOptions {
   /** How long after its end a window still takes records; each then emits the window's result anew. Default 0. */
   readonly allowedLateness?: Duration;
   /** Where records go that come later still; without it they are dropped and counted. */
@@ -12,7 +12,7 @@ export interface WindowOptions<T> extends OperatorOptions {
 }
 
 /** Folds the records of a key into an accumulator, one by one. */
-export interface AggregateSpec<K, T, A, U> extends OperatorOptions {
+export interface AggregateSpec<K, T, A, U> extends KeyedOptions {
   readonly accumulator: Codec<A>;
   readonly output: Codec<U>;
   create(): A;
@@ -32,7 +32,7 @@ export interface WindowAggregateSpec<K, T, A, U> {
 }
 
 /** Pairs the records of two streams that have the same key. */
-export interface JoinSpec<K, L, R, U> extends OperatorOptions {
+export interface JoinSpec<K, L, R, U> extends KeyedOptions {
   readonly left: JoinSide<L>;
   readonly right: JoinSide<R>;
   /** How long a record waits for its partners, by the machine's clock. Default 24 hours. */
@@ -48,7 +48,7 @@ export interface JoinSide<T> {
 }
 
 /** Pairs the records of two streams that have the same key and whose times lie near each other. */
-export interface IntervalJoinSpec<K, L, R, U> extends OperatorOptions {
+export interface IntervalJoinSpec<K, L, R, U> extends KeyedOptions {
   /** A right record is a partner when its time is in [left + lower, left + upper]. */
   readonly lower: Duration;
   readonly upper: Duration;

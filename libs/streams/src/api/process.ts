@@ -1,4 +1,5 @@
 import type { Codec, KeyValue, StateFacade, StateShape } from '@millrace/state';
+import type { KeyedOptions } from './execution.ts';
 import type { SideTag } from './side-tag.ts';
 
 /** Event-time timers of the key at hand. One for each (key, time): registering again changes nothing. */
@@ -30,7 +31,7 @@ export interface OperatorOptions {
 }
 
 /** A keyed operator. Handlers of one key run one at a time, in order; those of different keys overlap. */
-export interface ProcessSpec<K, T, S extends StateShape, U> extends OperatorOptions {
+export interface ProcessSpec<K, T, S extends StateShape, U> extends KeyedOptions {
   /** The states that the handlers may use, by name. */
   readonly state?: S;
   /** Type and format of what is emitted; without it nothing can be. */
@@ -40,7 +41,7 @@ export interface ProcessSpec<K, T, S extends StateShape, U> extends OperatorOpti
 }
 
 /** As {@link ProcessSpec}, over two streams with one key and one set of states. */
-export interface ConnectSpec<K, L, R, S extends StateShape, U> extends OperatorOptions {
+export interface ConnectSpec<K, L, R, S extends StateShape, U> extends KeyedOptions {
   readonly state?: S;
   readonly output?: Codec<U>;
   onLeft(record: L, ctx: KeyedContext<K, S, U>): void | Promise<void>;

@@ -10,7 +10,9 @@ import { FilterOperator, FlatMapOperator, MapOperator } from '../operators/state
 import { windowLogic } from '../operators/window-logic.ts';
 import type { Operator } from '../runtime/operator.ts';
 import type { AggregateSpec, IntervalJoinSpec, JoinSpec, WindowAggregateSpec, WindowOptions } from './aggregate.ts';
+import { checkExecution, type Execution, type KeyedOptions } from './execution.ts';
 import type { ConnectSpec, KeyedLogic, OperatorOptions, ProcessSpec } from './process.ts';
+import { refuseAsync } from './refuse-async.ts';
 import type { SideTag } from './side-tag.ts';
 import type { Sink } from './sink.ts';
 import type { TumblingWindows } from './windows.ts';
@@ -81,7 +83,7 @@ export class Stream<T> {
 
   /** Groups by key: records of one key go to one subtask and are handled in order. */
   keyBy<K extends Key>(key: (record: T) => K, codec?: Codec<K>): KeyedStream<K, T> {
-    refuseAsync('keyBy', key);
+    refuseAsync('keyBy', { keyBy: key });
     return new KeyedStream(this.#builder, { ports: this.#ports, key, keyCodec: (codec ?? keyCodec) as Codec<never> });
   }
 
@@ -99,7 +101,7 @@ export class Stream<T> {
   }
 
   #then<U>(kind: string, fn: unknown, options: ToStreamOptions<U>, create: () => Operator): Stream<U> {
-    refuseAsync(kind, fn);
+    refuseAsync(kind, { [kind]: fn });
     const node = this.#builder.add({ kind, uid: options.uid, stateful: false, role: 'transform', create });
     this.#builder.connect(this.#ports, node);
     return streamOf(this.#builder, node, options.codec ?? msgpack<U>());
@@ -112,10 +114,13 @@ interface KeyedSide {
   readonly keyCodec: Codec<never>;
 }
 
-type AddLogic = <U>(
-  spec: { readonly uid?: string | undefined; readonly output?: Codec<U> },
-  logic: KeyedLogic,
-) => Stream<U>;
+interface LogicSpec<U> {
+  readonly uid?: string | undefined;
+  readonly execution?: Execution | undefined;
+  readonly output?: Codec<U>;
+}
+
+type AddLogic = <U>(spec: LogicSpec<U>, logic: KeyedLogic) => Stream<U>;
 
 /** Records grouped by key: what operators with state work on. */
 export class KeyedStream<K extends Key, T> {
@@ -133,13 +138,15 @@ export class KeyedStream<K extends Key, T> {
   }
 
   /** The running combination of a key's records, emitted at each. */
-  reduce(combine: (a: T, b: T) => T, options: ToStreamOptions<T> = {}): Stream<T> {
+  reduce(combine: (a: T, b: T) => T, options: ToStreamOptions<T> & KeyedOptions = {}): Stream<T> {
+    refuseAsync('reduce', { reduce: combine });
     const codec = options.codec ?? (this.#side.ports[0]?.codec as Codec<unknown> as Codec<T>);
-    return this.#logic('reduce', { uid: options.uid, output: codec }, reduceLogic(combine, codec));
+    return this.#logic('reduce', { ...options, output: codec }, reduceLogic(combine, codec));
   }
 
   /** The running aggregate of a key's records, emitted at each. */
   aggregate<A, U>(spec: AggregateSpec<K, T, A, U>): Stream<U> {
+    refuseAsync('aggregate', spec);
     return this.#logic('aggregate', spec, aggregateLogic(spec));
   }
 
@@ -157,6 +164,7 @@ export class KeyedStream<K extends Key, T> {
 
   /** Every pair of records of the two streams that have one key, whichever comes first. */
   join<R, U>(other: KeyedStream<K, R>, spec: JoinSpec<K, T, R, U>): Stream<U> {
+    refuseAsync('join', spec);
     return this.#logic('join', spec, joinLogic(spec), other as unknown as KeyedStream<K, never>);
   }
 
@@ -165,20 +173,18 @@ export class KeyedStream<K extends Key, T> {
    * goes when the watermark has passed; records that come behind the watermark are dropped and counted.
    */
   intervalJoin<R, U>(other: KeyedStream<K, R>, spec: IntervalJoinSpec<K, T, R, U>): Stream<U> {
+    refuseAsync('intervalJoin', spec);
     const logic = intervalJoinLogic(spec);
     return this.#logic('interval-join', spec, logic, other as unknown as KeyedStream<K, never>);
   }
 
-  #logic<U>(
-    kind: string,
-    spec: { readonly uid?: string | undefined; readonly output?: Codec<U> },
-    logic: KeyedLogic,
-    other?: KeyedStream<K, never>,
-  ): Stream<U> {
+  #logic<U>(kind: string, spec: LogicSpec<U>, logic: KeyedLogic, other?: KeyedStream<K, never>): Stream<U> {
     const sides = other === undefined ? [this.#side] : [this.#side, other.#side];
     const codec = sameCodec(spec.uid ?? kind, sides);
     const keys = sides.map((side) => side.key);
-    const create = (): Operator => new KeyedOperator(logic, keys, codec);
+    const { execution } = spec;
+    checkExecution(spec.uid ?? kind, execution);
+    const create = (): Operator => new KeyedOperator(logic, keys, codec, execution);
     const node = this.#builder.add({ kind, uid: spec.uid, stateful: true, role: 'transform', create });
     for (const [input, side] of sides.entries()) {
       const partitioning = { kind: 'hash', key: side.key as (value: never) => unknown, keyCodec: codec } as const;
@@ -202,12 +208,14 @@ export class WindowedStream<K extends Key, T> {
 
   /** One result for each key and window, when the watermark has passed its end. */
   aggregate<A, U>(spec: WindowAggregateSpec<K, T, A, U>): Stream<U> {
-    const { uid } = this.#options;
-    return this.#add({ uid, output: spec.output }, windowLogic(this.#windows, this.#options, spec));
+    const { uid, execution } = this.#options;
+    refuseAsync('aggregate', spec);
+    return this.#add({ uid, execution, output: spec.output }, windowLogic(this.#windows, this.#options, spec));
   }
 
   /** The combination of a key's records in each window. */
   reduce(combine: (a: T, b: T) => T, codec: Codec<T> = msgpack<T>()): Stream<T> {
+    refuseAsync('reduce', { reduce: combine });
     return this.aggregate<{ value: T | undefined }, T>({
       accumulator: boxed(codec),
       output: codec,
@@ -250,14 +258,4 @@ function boxed<T>(codec: Codec<T>): Codec<{ value: T | undefined }> {
     encode: (box, writer) => codec.encode(box.value as T, writer),
     decode: (reader) => ({ value: codec.decode(reader) }),
   };
-}
-
-/** Asynchronous work belongs into keyed operators, which know how to order it: refused in words while the job is built. */
-function refuseAsync(kind: string, fn: unknown): void {
-  if (typeof fn === 'function' && fn.constructor.name === 'AsyncFunction') {
-    throw new MillraceError(
-      'job-graph',
-      `${kind} takes a synchronous function; await inside process({ onRecord }) after keyBy`,
-    );
-  }
 }

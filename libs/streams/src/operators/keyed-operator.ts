@@ -11,6 +11,7 @@ import {
   type StateShape,
 } from '@millrace/state';
 import type { Counter, TraceContext } from '@millrace/telemetry';
+import { type Execution, executionSettings } from '../api/execution.ts';
 import type { KeyedLogic } from '../api/process.ts';
 import type { Operator, OperatorContext, OperatorPart } from '../runtime/operator.ts';
 import { KeyedCall } from './keyed-call.ts';
@@ -29,6 +30,7 @@ export class KeyedOperator implements Operator {
   readonly #logic: KeyedLogic;
   readonly #keys: readonly ((record: unknown) => unknown)[];
   readonly #keyCodec: Codec<never>;
+  readonly #execution: Execution | undefined;
   #context: OperatorContext | undefined;
   #controller: AsyncExecutionController<PrimitiveKey, KeyedCall> | undefined;
   #state: KeyedState<StateShape> | undefined;
@@ -43,7 +45,13 @@ export class KeyedOperator implements Operator {
   /** Records dropped because they came too late and no side output takes them. */
   lateDropped = 0;
 
-  constructor(logic: KeyedLogic, keys: readonly ((record: never) => unknown)[], keyCodec: Codec<never>) {
+  constructor(
+    logic: KeyedLogic,
+    keys: readonly ((record: never) => unknown)[],
+    keyCodec: Codec<never>,
+    execution?: Execution,
+  ) {
+    this.#execution = execution;
     this.#logic = logic;
     this.#keys = keys as readonly ((record: unknown) => unknown)[];
     this.#keyCodec = keyCodec;
@@ -84,7 +92,7 @@ export class KeyedOperator implements Operator {
       'Records that came after the allowed lateness and went to no side output.',
     );
     this.#controller = new AsyncExecutionController({
-      inFlightLimit: slot.settings.inFlightLimit,
+      ...executionSettings(this.#execution, slot.settings.inFlightLimit),
       handle: (call) => this.#handle(call),
       onFailure: (error) => context.fail(error),
     });
