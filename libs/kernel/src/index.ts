@@ -1,7 +1,7 @@
 export { assert, unreachable } from './assert.ts';
 export { ByteReader } from './byte-reader.ts';
 export { ByteWriter } from './byte-writer.ts';
-export { compareBytes, compareRanges, prefixEnd } from './bytes.ts';
+export { compareBytes, compareRanges, copyOf, copyRange, equalRanges, prefixEnd } from './bytes.ts';
 export { type Clock, sleep, systemClock, type Timer } from './clock.ts';
 export { type ErrorCode, errorCodes } from './error-codes.ts';
 export {

@@ -1,6 +1,5 @@
-import { murmur3 } from '@millrace/kernel';
+import { copyRange, equalRanges, murmur3 } from '@millrace/kernel';
 import type { ValueRef } from '../answers.ts';
-import { copyRange, equalRanges } from '../byte-ranges.ts';
 import {
   entriesPerMemtableMax,
   entryBytes,

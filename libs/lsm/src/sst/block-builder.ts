@@ -1,4 +1,4 @@
-import { copyRange } from '../byte-ranges.ts';
+import { copyRange } from '@millrace/kernel';
 import { entryHeaderBytes, expiryBytes, flagExpiry, flagTombstone, keyStartOf } from './block-layout.ts';
 import { readU16 } from './frame.ts';
 

@@ -1,5 +1,4 @@
-import { compareRanges } from '@millrace/kernel';
-import { copyOf, equalRanges } from '../byte-ranges.ts';
+import { compareRanges, copyOf, equalRanges } from '@millrace/kernel';
 import { corrupt } from '../errors.ts';
 import { keyHash } from '../memtable/memtable.ts';
 import { entryHeaderBytes, keyStartOf } from './block-layout.ts';

@@ -1,7 +1,8 @@
 /** The envelope of everything in a table: codec and checksum (FORMAT.md). */
+
 import { crc32 } from 'node:zlib';
+import { copyOf } from '@millrace/kernel';
 import { compressSync, uncompressSync } from 'lz4-napi';
-import { copyOf } from '../byte-ranges.ts';
 import { corrupt } from '../errors.ts';
 
 export const frameTrailerBytes = 5;
