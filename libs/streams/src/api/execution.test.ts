@@ -16,11 +16,8 @@ const end = (stream: unknown): void => (stream as Stream<unknown>).to(discard())
 
 describe('an operator may say how its records overlap', () => {
   it.each<Execution>(['synchronous', {}, { inFlightLimit: 1, watermarks: 'parallel' }])('%j is taken', (execution) => {
-    build((flow) =>
-      keyed(flow)
-        .process({ execution, onRecord: () => undefined })
-        .to(discard()),
-    );
+    const described = (flow: Flow): void => end(keyed(flow).process({ execution, onRecord: () => undefined }));
+    expect(() => build(described)).not.toThrow();
   });
 
   it.each<[unknown, RegExp]>([

@@ -50,7 +50,7 @@ export function checkExecution(operator: string, execution: unknown): void {
   }
   const { inFlightLimit, watermarks } = execution as { inFlightLimit?: unknown; watermarks?: unknown };
   if (inFlightLimit !== undefined && !(Number.isSafeInteger(inFlightLimit) && (inFlightLimit as number) >= 1)) {
-    refuse(`execution.inFlightLimit is ${String(inFlightLimit)}; it is a whole number of at least 1`);
+    refuse(`execution.inFlightLimit is ${JSON.stringify(inFlightLimit)}; it is a whole number of at least 1`);
   }
   if (watermarks !== undefined && watermarks !== 'serial' && watermarks !== 'parallel') {
     refuse(`execution.watermarks is ${JSON.stringify(watermarks)}; it is 'serial' or 'parallel'`);

@@ -2,6 +2,7 @@
 import { SeededRandom, systemClock } from '@millrace/kernel';
 import { int64, MemoryStateStore, type StateStore, type StateTable, value } from '@millrace/state';
 import { describe, expect, it } from 'vitest';
+import type { Execution } from '../api/execution.ts';
 import { job } from '../api/job.ts';
 import type { ProcessSpec } from '../api/process.ts';
 import { buildGraph } from '../graph/build-graph.ts';
@@ -16,14 +17,20 @@ type Handler = ProcessSpec<number, number, typeof shape, number>['onRecord'];
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const farAway = (): StateStore => new SlowStore(new MemoryStateStore(), systemClock, new SeededRandom(5), 1);
 
-async function run(onRecord: Handler, store = farAway(), records = 1, keys = 1): Promise<number[]> {
+async function run(
+  onRecord: Handler,
+  store = farAway(),
+  records = 1,
+  keys = 1,
+  execution?: Execution,
+): Promise<number[]> {
   const out: number[] = [];
   const graph = buildGraph(
     job('calls', (flow) => {
       flow
         .from(generator({ record: (i) => i, records }))
         .keyBy((i) => i % keys)
-        .process({ uid: 'count', state: shape, output: int64, onRecord })
+        .process({ uid: 'count', state: shape, output: int64, execution, onRecord })
         .to(collect(out));
     }),
   );
@@ -88,21 +95,32 @@ describe('a handler', () => {
     await expect(run(forgetsLater)).rejects.toThrow(/ 2 of its state accesses/);
   });
 
-  it('that uses state from a callback after it has finished fails there', async () => {
-    const late = Promise.withResolvers<unknown>();
-    await run((_record, ctx) => {
-      const { n } = ctx.state;
-      setImmediate(() => {
-        try {
-          n.set(1);
-          late.resolve(undefined);
-        } catch (error) {
-          late.resolve(error);
-        }
+  it.each<[string, (ctx: Parameters<Handler>[1]) => void]>([
+    ['state', (ctx) => ctx.state.n.set(1)],
+    ['emit', (ctx) => ctx.emit(1)],
+    ['spawn', (ctx) => ctx.spawn(() => undefined)],
+    ['timers.at', (ctx) => ctx.timers.at(1)],
+  ])(
+    'that uses its context (%s) from a callback after it has ended fails, even when the callback catches it',
+    async (what, use) => {
+      const waiting = Promise.withResolvers<void>();
+      const handler: Handler = async (record, ctx) => {
+        if (record > 0) return waiting.promise;
+        void ctx.state.n;
+        setImmediate(() => {
+          try {
+            use(ctx);
+          } catch {
+            waiting.resolve();
+          }
+        });
+      };
+      await expect(run(handler, farAway(), 2)).rejects.toMatchObject({
+        code: 'aec-access-after-finish',
+        message: expect.stringContaining(`${what} was used after the handler of count had ended`) as string,
       });
-    });
-    expect(await late.promise).toMatchObject({ code: 'state-late-access' });
-  });
+    },
+  );
 
   it('that throws is reported with its own error', async () => {
     const throws: Handler = async (_record, ctx) => {
@@ -148,4 +166,43 @@ it('a forgotten await loses no update silently: the run fails before the next re
     void Promise.resolve(ctx.state.n.update((n) => (n ?? 0) + 1)).catch(() => undefined);
   };
   await expect(run(increments, farAway(), 10)).rejects.toMatchObject({ code: 'aec-unawaited-access' });
+});
+
+describe('spawned work', () => {
+  it('runs after its handler and before the next record of the key, with a context of its own, at any limit', async () => {
+    for (const execution of ['synchronous', { inFlightLimit: 3, watermarks: 'parallel' }, undefined] as const) {
+      const log: string[] = [];
+      const onRecord: Handler = async (record, ctx) => {
+        const old = (await ctx.state.n.get()) ?? 0;
+        ctx.state.n.set(old + 1);
+        ctx.spawn(async (own) => {
+          expect(own).not.toBe(ctx);
+          await settled();
+          own.spawn((last) => void log.push(`${last.key} grandchild of ${record}`));
+          log.push(`${own.key} child of ${record}: ${await own.state.n.get()}`);
+        });
+        log.push(`${ctx.key} record ${record}`);
+      };
+      await run(onRecord, farAway(), 6, 2, execution);
+      for (const key of [0, 1]) {
+        const mine = [0, 1, 2].map((n) => 2 * n + key);
+        expect(log.filter((line) => line.startsWith(`${key} `))).toEqual(
+          mine.flatMap((record, n) => [
+            `${key} record ${record}`,
+            `${key} child of ${record}: ${n + 1}`,
+            `${key} grandchild of ${record}`,
+          ]),
+        );
+      }
+    }
+  });
+
+  it('that fails ends the run', async () => {
+    const onRecord: Handler = (_record, ctx) =>
+      ctx.spawn(async () => {
+        await settled();
+        throw new Error('child failed');
+      });
+    await expect(run(onRecord)).rejects.toThrow('child failed');
+  });
 });

@@ -1,11 +1,22 @@
-import { MillraceError } from '@millrace/kernel';
+import type { Epoch } from '@millrace/aec';
+import { assert, MillraceError } from '@millrace/kernel';
 import type { AccessScope, KeyValue, StateEntry, StateFacade, StateShape } from '@millrace/state';
-import type { LogicContext, Timers } from '../api/process.ts';
+import type { LogicContext, SpawnedWork, Timers } from '../api/process.ts';
 import type { SideTag } from '../api/side-tag.ts';
 import type { KeyedOperator } from './keyed-operator.ts';
+import { KeyedPane } from './keyed-pane.ts';
+import { PaneTimers } from './pane-timers.ts';
+
+/** The inputs of calls that no record brought. */
+export const eventTimerInput = -1;
+export const processingTimerInput = -2;
+
+/** `KeyedCall.input` of what came from no input. */
+export const timerInput = -1;
+export const spawnedInput = -2;
 
 /**
- * One record or timer on its way through a keyed operator: the unit that the controller orders, the context that the
+ * One record, timer or spawned piece of work on its way through a keyed operator: the unit that the controller orders, the context that the
  * handler gets, and the scope that its state accesses are counted in. Sealed when the handler settles; what a
  * handler did not await is found then, and what it does later is refused.
  */
@@ -15,11 +26,17 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
   readonly timestampMs: number;
   readonly watermarkMs: number;
   readonly value: unknown;
-  /** The input that the record came from; -1 for a timer. */
+  /** The input that the record came from; or `timerInput`, `spawnedInput`. */
   readonly input: number;
-  open = true;
   pendingAccesses = 0;
+  /** A timer that the advancing watermark waits for. */
+  counted = false;
   entry: StateEntry | undefined;
+  /** The controller's, from when the handler starts: what is spawned belongs to it, too. */
+  epoch: Epoch | undefined;
+  /** A timer that a watermark fires, or spawned by one: the watermark's other timers wait for it. */
+  ofAdvance = false;
+  #sealed = false;
   readonly #host: KeyedOperator;
   #facade: StateFacade<StateShape> | undefined;
 
@@ -41,8 +58,14 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
     this.input = input;
   }
 
+  /** Asked by a state handle before it acts. When the handler has ended the access is refused, and the operator fails. */
+  get open(): boolean {
+    if (this.#sealed) this.#refuse('state');
+    return !this.#sealed;
+  }
+
   get state(): StateFacade<StateShape> {
-    this.#facade ??= this.#host.facade(this);
+    this.#facade ??= this.#host.facade(this.#pinned, this);
     return this.#facade;
   }
 
@@ -50,24 +73,51 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
     return this;
   }
 
+  get processingTimers(): Timers {
+    this.#processingTimers ??= new PaneTimers(this.#host, this, this.#pinned, 'processing');
+    return this.#processingTimers;
+  }
+
+  get processingMs(): number {
+    return this.#host.processingMs();
+  }
+
+  in(namespace: KeyValue): LogicPane {
+    if (!this.open) throw this.sealed('in');
+    const entry = this.#host.enterPane(this, namespace);
+    this.paneEntries ??= [];
+    this.paneEntries.push(entry);
+    return new KeyedPane(this.#host, this, entry);
+  }
+
+  late(value: unknown): void {
+    if (!this.open) throw this.sealed('late');
+    this.#host.late(value, this.timestampMs);
+  }
+
   emit(value: unknown, timestampMs = this.timestampMs): void {
-    if (!this.open) throw this.#sealed('emit');
+    if (this.#sealed) throw this.#refuse('emit');
     this.#host.emit(value, timestampMs, undefined);
   }
 
   side<X>(tag: SideTag<X>, value: X): void {
-    if (!this.open) throw this.#sealed('side');
+    if (this.#sealed) throw this.#refuse('side');
     this.#host.emit(value, this.timestampMs, tag.name);
   }
 
+  spawn(work: SpawnedWork<unknown, StateShape, unknown>): void {
+    if (this.#sealed) throw this.#refuse('spawn');
+    this.#host.spawn(this, work);
+  }
+
   at(timeMs: number): void {
-    if (!this.open) throw this.#sealed('timers.at');
-    this.#host.registerTimer(this, timeMs);
+    if (this.#sealed) throw this.#refuse('timers.at');
+    this.#host.registerTimer(this.#pinned, 'event', timeMs);
   }
 
   delete(timeMs: number): void {
-    if (!this.open) throw this.#sealed('timers.delete');
-    this.#host.deleteTimer(this, timeMs);
+    if (this.#sealed) throw this.#refuse('timers.delete');
+    this.#host.deleteTimer(this.#pinned, 'event', timeMs);
   }
 
   enter(): void {
@@ -80,7 +130,7 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
 
   /** The handler has settled. */
   seal(): void {
-    this.open = false;
+    this.#sealed = true;
     if (this.pendingAccesses === 0) return;
     throw new MillraceError(
       'aec-unawaited-access',
@@ -89,11 +139,14 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
     );
   }
 
-  #sealed(what: string): MillraceError {
-    return new MillraceError(
+  /** Fails the operator, too: whoever catches the error must not go on with half of a record. */
+  #refuse(what: string): MillraceError {
+    const error = new MillraceError(
       'aec-access-after-finish',
-      `${what} was called after the handler of ${this.#host.uid} had ended; await everything that the handler starts`,
+      `${what} was used after the handler of ${this.#host.uid} had ended; await everything that the handler starts`,
       { details: { operator: this.#host.uid } },
     );
+    this.#host.fail(error);
+    return error;
   }
 }

@@ -1,25 +1,29 @@
 import { AsyncExecutionController, type Epoch, RequestBatcher, type RequestBatcherOptions } from '@millrace/aec';
-import { assert, isPending, MillraceError } from '@millrace/kernel';
+import { assert, isPending, type MaybePromise, MillraceError } from '@millrace/kernel';
 import {
   type Codec,
   type DueTimer,
   type KeyedState,
+  type KeyValue,
   openKeyedState,
   type PrimitiveKey,
   primitiveKey,
+  type StateEntry,
   type StateFacade,
   type StateShape,
 } from '@millrace/state';
 import type { Counter, TraceContext } from '@millrace/telemetry';
 import { type Execution, executionSettings } from '../api/execution.ts';
-import type { KeyedLogic } from '../api/process.ts';
+import type { KeyedLogic, SpawnedWork } from '../api/process.ts';
 import type { Operator, OperatorContext, OperatorPart } from '../runtime/operator.ts';
-import { KeyedCall } from './keyed-call.ts';
+import { KeyedCall, spawnedInput, timerInput } from './keyed-call.ts';
 import { restoredWatermarkMs, storedWatermark } from './stored-watermark.ts';
 import { workingSetOf } from './working-sets.ts';
 
 /** Timers taken from the queue at a time. */
 const timersPerTurn = 1000;
+
+export type TimeDomain = 'event' | 'processing';
 
 /**
  * The operator host: the one place where the execution controller (keys, order, watermarks) and keyed state meet. A
@@ -34,11 +38,12 @@ export class KeyedOperator implements Operator {
   #context: OperatorContext | undefined;
   #controller: AsyncExecutionController<PrimitiveKey, KeyedCall> | undefined;
   #state: KeyedState<StateShape> | undefined;
+  #processing: ProcessingTimers | undefined;
   /** The newest watermark that arrived, before a restore too; what lateness is judged by. */
   #watermarkMs = Number.NEGATIVE_INFINITY;
   /** The restored watermark while it has not been passed on: those after us start anew and wait for it. */
   #unpassedMs = Number.NEGATIVE_INFINITY;
-  /** Timers of the advancing watermark that have not finished. */
+  /** Timers of the advancing watermark, and what they spawned, that have not finished. */
   #timersRunning = 0;
   #timersDone: (() => void) | undefined;
   #lateCounter: Counter | undefined;
@@ -93,14 +98,14 @@ export class KeyedOperator implements Operator {
     );
     this.#controller = new AsyncExecutionController({
       ...executionSettings(this.#execution, slot.settings.inFlightLimit),
-      handle: (call) => this.#handle(call),
+      handle: (call, _key, epoch) => this.#handle(call, epoch),
       onFailure: (error) => context.fail(error),
     });
   }
 
   record(value: unknown, timestampMs: number, input: number): void | Promise<void> {
     const logic = this.#logic;
-    if (logic.isLate?.(timestampMs, this.#watermarkMs) === true) return this.#late(value, timestampMs);
+    if (logic.isLate?.(timestampMs, this.#watermarkMs) === true) return this.#late(value, timestampMs, input);
     const keyOf = this.#keys[input] as (record: unknown) => unknown;
     const key = keyOf(value);
     const namespace = logic.namespaceOf?.(timestampMs);
@@ -111,17 +116,17 @@ export class KeyedOperator implements Operator {
   }
 
   watermark(watermarkMs: number): void | Promise<void> {
+    this.#processing?.release();
     if (watermarkMs <= this.#watermarkMs) return this.#passRestored();
     this.#unpassedMs = Number.NEGATIVE_INFINITY;
     this.#watermarkMs = watermarkMs;
-    const { output } = this.#opened;
-    return this.#aec.watermark(
-      () => output.watermark(watermarkMs),
-      (epoch) => this.#fire(watermarkMs, epoch),
-    );
+    if (watermarkMs < Number.POSITIVE_INFINITY) return this.#advance(watermarkMs);
+    const firing = this.#processing?.end();
+    return isPending(firing) ? firing.then(() => this.#advance(watermarkMs)) : this.#advance(watermarkMs);
   }
 
   status(idle: boolean): void | Promise<void> {
+    this.#processing?.release();
     const { output } = this.#opened;
     const passed = this.#passRestored();
     const mark = (): void | Promise<void> => this.#aec.mark(() => output.status(idle));
@@ -129,12 +134,15 @@ export class KeyedOperator implements Operator {
   }
 
   drain(): void | Promise<void> {
-    return this.#aec.drain();
+    const firing = this.#processing?.hold();
+    return isPending(firing) ? firing.then(() => this.#aec.drain()) : this.#aec.drain();
   }
 
   async snapshot(checkpoint: number, parent?: TraceContext): Promise<OperatorPart> {
     const watermark = storedWatermark(this.#watermarkMs);
-    return { table: await this.#keyed.snapshot(checkpoint, parent), ...watermark };
+    const table = this.#keyed.snapshot(checkpoint, parent);
+    this.#processing?.release();
+    return { table: await table, ...watermark };
   }
 
   complete(): void {}
@@ -142,7 +150,7 @@ export class KeyedOperator implements Operator {
   abort(): void {}
 
   inFlight(): number {
-    return this.#controller?.inFlight ?? 0;
+    return (this.#controller?.inFlight ?? 0) + (this.#processing?.taken ?? 0);
   }
 
   buffered(): number {
@@ -150,6 +158,7 @@ export class KeyedOperator implements Operator {
   }
 
   async close(): Promise<void> {
+    void this.#processing?.end();
     await this.#state?.close();
   }
 
@@ -158,23 +167,43 @@ export class KeyedOperator implements Operator {
     this.#opened.output.emit(value, timestampMs, side);
   }
 
-  facade(call: KeyedCall): StateFacade<StateShape> {
-    assert(call.entry !== undefined, 'state used before its call had begun');
-    return this.#keyed.facade(call.entry, call);
+  facade(entry: StateEntry, call: KeyedCall): StateFacade<StateShape> {
+    return this.#keyed.facade(entry, call);
   }
 
-  registerTimer(call: KeyedCall, timeMs: number): void {
-    if (this.#logic.onTimer === undefined) {
-      throw new MillraceError('bad-argument', `${this.uid} registers a timer and has no onTimer`);
+  enterPane(call: KeyedCall, namespace: KeyValue): StateEntry {
+    return this.#keyed.enter(call.key, namespace);
+  }
+
+  processingMs(): number {
+    assert(this.#processing !== undefined, 'operator used before it was opened');
+    return this.#processing.nowMs();
+  }
+
+  registerTimer(entry: StateEntry, domain: TimeDomain, timeMs: number): void {
+    const handler = domain === 'event' ? 'onTimer' : 'onProcessingTimer';
+    if (this.#logic[handler] === undefined) {
+      throw new MillraceError('bad-argument', `${this.uid} registers a timer and has no ${handler}`);
     }
     if (!Number.isFinite(timeMs)) throw new MillraceError('bad-argument', `a timer of ${this.uid} is at ${timeMs}`);
-    assert(call.entry !== undefined, 'timer registered before its call had begun');
-    this.#keyed.eventTimers.register(call.entry, timeMs);
+    if (domain === 'event') {
+      this.#keyed.eventTimers.register(entry, timeMs);
+    } else {
+      this.#keyed.processingTimers.register(entry, timeMs);
+      this.#processing?.registered(timeMs);
+    }
   }
 
-  deleteTimer(call: KeyedCall, timeMs: number): void {
-    assert(call.entry !== undefined, 'timer deleted before its call had begun');
-    this.#keyed.eventTimers.delete(call.entry, timeMs);
+  deleteTimer(entry: StateEntry, domain: TimeDomain, timeMs: number): void {
+    const queue = domain === 'event' ? this.#keyed.eventTimers : this.#keyed.processingTimers;
+    queue.delete(entry, timeMs);
+  }
+
+  /** A record that came too late. */
+  late(value: unknown, timestampMs: number): void {
+    if (this.#logic.late !== undefined) return this.emit(value, timestampMs, this.#logic.late);
+    this.lateDropped++;
+    this.#lateCounter?.add(1, { operator: this.uid });
   }
 
   get #opened(): OperatorContext {
@@ -192,21 +221,26 @@ export class KeyedOperator implements Operator {
     return this.#state;
   }
 
-  #handle(call: KeyedCall): void | Promise<void> {
-    const state = this.#keyed;
-    call.entry = state.enter(call.key, call.namespace);
-    const pending =
-      call.input < 0
-        ? this.#logic.onTimer?.(call.timestampMs, call)
-        : this.#logic.onRecord(call.value, call.input, call);
+  #handle(call: KeyedCall, epoch: Epoch): void | Promise<void> {
+    call.epoch = epoch;
+    call.entry = this.#keyed.enter(call.key, call.namespace);
+    const pending = call.input >= 0 ? this.#logic.onRecord(call.value, call.input, call) : this.#derived(call);
     if (!isPending(pending)) return this.#settle(call);
     return pending.then(() => this.#settle(call));
+  }
+
+  #derived(call: KeyedCall): void | Promise<void> {
+    if (call.input === timerInput) return this.#logic.onTimer?.(call.timestampMs, call);
+    return (call.value as SpawnedWork<unknown, StateShape, unknown>)(call);
   }
 
   #settle(call: KeyedCall): void {
     call.seal();
     this.#keyed.leave(call.entry as NonNullable<typeof call.entry>);
-    if (call.input >= 0) return;
+    if (call.ofAdvance) this.#advanceDone();
+  }
+
+  #advanceDone(): void {
     if (--this.#timersRunning === 0) {
       this.#timersDone?.();
       this.#timersDone = undefined;
@@ -228,28 +262,45 @@ export class KeyedOperator implements Operator {
     await this.#aec.admit(primitiveKey(call.key), call);
   }
 
-  #late(value: unknown, timestampMs: number): void {
-    if (this.#logic.late !== undefined) return this.emit(value, timestampMs, this.#logic.late);
+  #late(value: unknown, timestampMs: number, input: number): void {
+    const late = this.#logic.lateByInput === undefined ? this.#logic.late : this.#logic.lateByInput[input];
+    if (late !== undefined) return this.emit(value, timestampMs, late);
     this.lateDropped++;
     this.#lateCounter?.add(1, { operator: this.uid });
   }
 
+  #advance(watermarkMs: number): void | Promise<void> {
+    const { output } = this.#opened;
+    return this.#aec.watermark(
+      () => output.watermark(watermarkMs),
+      (epoch) => this.#fireAll(watermarkMs, epoch),
+    );
+  }
+
+  #fireAll(watermarkMs: number, epoch: Epoch): void | Promise<void> {
+    const fired = this.#fire('event', watermarkMs, epoch);
+    if (watermarkMs < Number.POSITIVE_INFINITY || this.#logic.closesAtEnd !== true) return fired;
+    const close = (): void | Promise<void> => this.#fire('processing', watermarkMs, epoch);
+    return isPending(fired) ? fired.then(close) : close();
+  }
+
   /**
-   * Fires the timers up to the watermark, in order of time. Timers that fired may register more that are due, so it ends
+   * Fires the timers up to `timeMs`, in order of time. Timers that fired may register more that are due, so it ends
    * only when none is running and none is left.
    */
-  #fire(watermarkMs: number, epoch: Epoch): void | Promise<void> {
+  #fire(domain: TimeDomain, timeMs: number, epoch: Epoch): void | Promise<void> {
     for (;;) {
-      const due = this.#keyed.eventTimers.popDue(watermarkMs, timersPerTurn);
-      if (isPending(due)) return this.#fireSlowly(watermarkMs, epoch, due);
+      const due = this.#popDue(domain, timeMs);
+      if (isPending(due)) return this.#fireSlowly(domain, timeMs, epoch, due);
       if (due.length === 0 && this.#timersRunning === 0) return;
-      if (due.length === 0 || this.#aec.room() !== undefined) return this.#fireSlowly(watermarkMs, epoch, due);
-      for (const timer of due) this.#deriveTimer(timer, epoch);
+      if (due.length === 0 || this.#aec.room() !== undefined) return this.#fireSlowly(domain, timeMs, epoch, due);
+      for (const timer of due) this.#deriveTimer(domain, timer, epoch);
     }
   }
 
   async #fireSlowly(
-    watermarkMs: number,
+    domain: TimeDomain,
+    timeMs: number,
     epoch: Epoch,
     first: readonly DueTimer[] | Promise<readonly DueTimer[]>,
   ): Promise<void> {
@@ -257,23 +308,45 @@ export class KeyedOperator implements Operator {
     for (;;) {
       for (const timer of due) {
         for (let room = this.#aec.room(); room !== undefined; room = this.#aec.room()) await room;
-        this.#deriveTimer(timer, epoch);
+        this.#deriveTimer(domain, timer, epoch);
       }
-      due = await this.#keyed.eventTimers.popDue(watermarkMs, timersPerTurn);
+      due = await this.#popDue(domain, timeMs);
       if (due.length > 0) continue;
       if (this.#timersRunning === 0) return;
       await new Promise<void>((resolve) => {
         this.#timersDone = resolve;
       });
-      due = await this.#keyed.eventTimers.popDue(watermarkMs, timersPerTurn);
+      due = await this.#popDue(domain, timeMs);
       if (due.length === 0 && this.#timersRunning === 0) return;
     }
   }
 
-  #deriveTimer(timer: DueTimer, epoch: Epoch): void {
+  #popDue(domain: TimeDomain, timeMs: number): MaybePromise<readonly DueTimer[]> {
+    const queue = domain === 'event' ? this.#keyed.eventTimers : this.#keyed.processingTimers;
+    return queue.popDue(timeMs, timersPerTurn);
+  }
+
+  /** A timer of the advancing watermark, which waits for it. */
+  #deriveTimer(domain: TimeDomain, timer: DueTimer, epoch: Epoch): void {
     this.#timersRunning++;
-    const call = new KeyedCall(this, timer.key, timer.namespace, timer.timeMs, this.#watermarkMs, undefined, -1);
+    const call = domain === 'event' ? this.#eventTimerCall(timer) : this.#processingTimerCall(timer);
+    call.counted = true;
     this.#aec.derive(primitiveKey(timer.key), call, epoch);
+  }
+
+  #deriveProcessingTimer(timer: DueTimer): void {
+    this.#aec.derive(primitiveKey(timer.key), this.#processingTimerCall(timer));
+  }
+
+  #eventTimerCall({ key, namespace, timeMs }: DueTimer): KeyedCall {
+    return new KeyedCall(this, key, namespace, timeMs, this.#watermarkMs, undefined, eventTimerInput);
+  }
+
+  /** What it emits has the first time that is not late. */
+  #processingTimerCall({ key, namespace, timeMs }: DueTimer): KeyedCall {
+    const watermarkMs = this.#watermarkMs;
+    const eventMs = Number.isFinite(watermarkMs) ? watermarkMs + 1 : 0;
+    return new KeyedCall(this, key, namespace, eventMs, watermarkMs, timeMs, processingTimerInput);
   }
 }
 
