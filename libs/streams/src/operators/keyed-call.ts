@@ -1,19 +1,16 @@
 import type { Epoch } from '@millrace/aec';
 import { assert, MillraceError } from '@millrace/kernel';
 import type { AccessScope, KeyValue, StateEntry, StateFacade, StateShape } from '@millrace/state';
-import type { LogicContext, SpawnedWork, Timers } from '../api/process.ts';
+import type { LogicContext, LogicPane, SpawnedWork, Timers } from '../api/process.ts';
 import type { SideTag } from '../api/side-tag.ts';
 import type { KeyedOperator } from './keyed-operator.ts';
 import { KeyedPane } from './keyed-pane.ts';
 import { PaneTimers } from './pane-timers.ts';
 
-/** The inputs of calls that no record brought. */
-export const eventTimerInput = -1;
-export const processingTimerInput = -2;
-
 /** `KeyedCall.input` of what came from no input. */
 export const timerInput = -1;
 export const spawnedInput = -2;
+export const processingTimerInput = -3;
 
 /**
  * One record, timer or spawned piece of work on its way through a keyed operator: the unit that the controller orders, the context that the
@@ -26,12 +23,12 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
   readonly timestampMs: number;
   readonly watermarkMs: number;
   readonly value: unknown;
-  /** The input that the record came from; or `timerInput`, `spawnedInput`. */
+  /** The input that the record came from; or `timerInput`, `spawnedInput`, `processingTimerInput`. */
   readonly input: number;
   pendingAccesses = 0;
-  /** A timer that the advancing watermark waits for. */
-  counted = false;
   entry: StateEntry | undefined;
+  /** Of other namespaces, pinned until the handler settles. */
+  paneEntries: StateEntry[] | undefined;
   /** The controller's, from when the handler starts: what is spawned belongs to it, too. */
   epoch: Epoch | undefined;
   /** A timer that a watermark fires, or spawned by one: the watermark's other timers wait for it. */
@@ -39,6 +36,7 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
   #sealed = false;
   readonly #host: KeyedOperator;
   #facade: StateFacade<StateShape> | undefined;
+  #processingTimers: Timers | undefined;
 
   constructor(
     host: KeyedOperator,
@@ -83,7 +81,7 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
   }
 
   in(namespace: KeyValue): LogicPane {
-    if (!this.open) throw this.sealed('in');
+    this.checkOpen('in');
     const entry = this.#host.enterPane(this, namespace);
     this.paneEntries ??= [];
     this.paneEntries.push(entry);
@@ -91,8 +89,8 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
   }
 
   late(value: unknown): void {
-    if (!this.open) throw this.sealed('late');
-    this.#host.late(value, this.timestampMs);
+    this.checkOpen('late');
+    this.#host.late(value, this.timestampMs, this.input);
   }
 
   emit(value: unknown, timestampMs = this.timestampMs): void {
@@ -137,6 +135,15 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
       `the handler of ${this.#host.uid} ended while ${this.pendingAccesses} of its state accesses were under way; await each of them`,
       { details: { operator: this.#host.uid } },
     );
+  }
+
+  checkOpen(what: string): void {
+    if (this.#sealed) throw this.#refuse(what);
+  }
+
+  get #pinned(): StateEntry {
+    assert(this.entry !== undefined, 'state or timers used before their call had begun');
+    return this.entry;
   }
 
   /** Fails the operator, too: whoever catches the error must not go on with half of a record. */

@@ -16,7 +16,8 @@ import type { Counter, TraceContext } from '@millrace/telemetry';
 import { type Execution, executionSettings } from '../api/execution.ts';
 import type { KeyedLogic, SpawnedWork } from '../api/process.ts';
 import type { Operator, OperatorContext, OperatorPart } from '../runtime/operator.ts';
-import { KeyedCall, spawnedInput, timerInput } from './keyed-call.ts';
+import { KeyedCall, processingTimerInput, spawnedInput, timerInput } from './keyed-call.ts';
+import { ProcessingTimers } from './processing-timers.ts';
 import { restoredWatermarkMs, storedWatermark } from './stored-watermark.ts';
 import { workingSetOf } from './working-sets.ts';
 
@@ -101,11 +102,20 @@ export class KeyedOperator implements Operator {
       handle: (call, _key, epoch) => this.#handle(call, epoch),
       onFailure: (error) => context.fail(error),
     });
+    this.#processing = new ProcessingTimers({
+      queue: this.#state.processingTimers,
+      clock: slot.clock,
+      fire: (timer) => this.#deriveProcessingTimer(timer),
+      room: () => this.#keyed.room() ?? this.#aec.room(),
+      failed: (error) => context.fail(error),
+    });
+    if (this.#watermarkMs < Number.POSITIVE_INFINITY) this.#processing.start();
   }
 
   record(value: unknown, timestampMs: number, input: number): void | Promise<void> {
     const logic = this.#logic;
-    if (logic.isLate?.(timestampMs, this.#watermarkMs) === true) return this.#late(value, timestampMs, input);
+    this.#processing?.release();
+    if (logic.isLate?.(timestampMs, this.#watermarkMs) === true) return this.late(value, timestampMs, input);
     const keyOf = this.#keys[input] as (record: unknown) => unknown;
     const key = keyOf(value);
     const namespace = logic.namespaceOf?.(timestampMs);
@@ -200,10 +210,23 @@ export class KeyedOperator implements Operator {
   }
 
   /** A record that came too late. */
-  late(value: unknown, timestampMs: number): void {
-    if (this.#logic.late !== undefined) return this.emit(value, timestampMs, this.#logic.late);
+  late(value: unknown, timestampMs: number, input: number): void {
+    const late = this.#logic.lateByInput === undefined ? this.#logic.late : this.#logic.lateByInput[input];
+    if (late !== undefined) return this.emit(value, timestampMs, late);
     this.lateDropped++;
     this.#lateCounter?.add(1, { operator: this.uid });
+  }
+
+  spawn(parent: KeyedCall, work: SpawnedWork<unknown, StateShape, unknown>): void {
+    const { key, namespace, timestampMs, watermarkMs, ofAdvance } = parent;
+    const call = new KeyedCall(this, key, namespace, timestampMs, watermarkMs, work, spawnedInput);
+    call.ofAdvance = ofAdvance;
+    if (ofAdvance) this.#timersRunning++;
+    this.#aec.derive(primitiveKey(key), call, parent.epoch);
+  }
+
+  fail(error: unknown): void {
+    this.#aec.fail(error);
   }
 
   get #opened(): OperatorContext {
@@ -231,12 +254,14 @@ export class KeyedOperator implements Operator {
 
   #derived(call: KeyedCall): void | Promise<void> {
     if (call.input === timerInput) return this.#logic.onTimer?.(call.timestampMs, call);
+    if (call.input === processingTimerInput) return this.#logic.onProcessingTimer?.(call.value as number, call);
     return (call.value as SpawnedWork<unknown, StateShape, unknown>)(call);
   }
 
   #settle(call: KeyedCall): void {
     call.seal();
-    this.#keyed.leave(call.entry as NonNullable<typeof call.entry>);
+    this.#keyed.leave(call.entry as StateEntry);
+    if (call.paneEntries !== undefined) for (const entry of call.paneEntries) this.#keyed.leave(entry);
     if (call.ofAdvance) this.#advanceDone();
   }
 
@@ -260,13 +285,6 @@ export class KeyedOperator implements Operator {
     await room;
     for (let more = this.#keyed.room(); more !== undefined; more = this.#keyed.room()) await more;
     await this.#aec.admit(primitiveKey(call.key), call);
-  }
-
-  #late(value: unknown, timestampMs: number, input: number): void {
-    const late = this.#logic.lateByInput === undefined ? this.#logic.late : this.#logic.lateByInput[input];
-    if (late !== undefined) return this.emit(value, timestampMs, late);
-    this.lateDropped++;
-    this.#lateCounter?.add(1, { operator: this.uid });
   }
 
   #advance(watermarkMs: number): void | Promise<void> {
@@ -330,7 +348,7 @@ export class KeyedOperator implements Operator {
   #deriveTimer(domain: TimeDomain, timer: DueTimer, epoch: Epoch): void {
     this.#timersRunning++;
     const call = domain === 'event' ? this.#eventTimerCall(timer) : this.#processingTimerCall(timer);
-    call.counted = true;
+    call.ofAdvance = true;
     this.#aec.derive(primitiveKey(timer.key), call, epoch);
   }
 
@@ -339,7 +357,7 @@ export class KeyedOperator implements Operator {
   }
 
   #eventTimerCall({ key, namespace, timeMs }: DueTimer): KeyedCall {
-    return new KeyedCall(this, key, namespace, timeMs, this.#watermarkMs, undefined, eventTimerInput);
+    return new KeyedCall(this, key, namespace, timeMs, this.#watermarkMs, undefined, timerInput);
   }
 
   /** What it emits has the first time that is not late. */

@@ -5,10 +5,14 @@ import type { ConnectSpec, KeyedLogic, ProcessSpec } from '../api/process.ts';
 export function processLogic<K, T, S extends StateShape, U>(spec: ProcessSpec<K, T, S, U>): KeyedLogic {
   const onRecord = spec.onRecord.bind(spec);
   const onTimer = spec.onTimer?.bind(spec);
+  const onProcessingTimer = spec.onProcessingTimer?.bind(spec);
   return {
     shape: spec.state ?? {},
     onRecord: (record, _input, ctx) => onRecord(record as T, ctx as never),
     ...(onTimer === undefined ? {} : { onTimer: (timeMs, ctx) => onTimer(timeMs, ctx as never) }),
+    ...(onProcessingTimer === undefined
+      ? {}
+      : { onProcessingTimer: (timeMs, ctx) => onProcessingTimer(timeMs, ctx as never) }),
   };
 }
 
@@ -17,10 +21,14 @@ export function connectLogic<K, L, R, S extends StateShape, U>(spec: ConnectSpec
   const onLeft = spec.onLeft.bind(spec);
   const onRight = spec.onRight.bind(spec);
   const onTimer = spec.onTimer?.bind(spec);
+  const onProcessingTimer = spec.onProcessingTimer?.bind(spec);
   return {
     shape: spec.state ?? {},
     onRecord: (record, input, ctx) =>
       input === 0 ? onLeft(record as L, ctx as never) : onRight(record as R, ctx as never),
     ...(onTimer === undefined ? {} : { onTimer: (timeMs, ctx) => onTimer(timeMs, ctx as never) }),
+    ...(onProcessingTimer === undefined
+      ? {}
+      : { onProcessingTimer: (timeMs, ctx) => onProcessingTimer(timeMs, ctx as never) }),
   };
 }
