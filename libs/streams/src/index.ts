@@ -25,20 +25,40 @@ export {
   struct,
   value,
 } from '@millrace/state';
-export {
-  type AggregateSpec,
-  type IntervalJoinSpec,
-  type JoinSide,
-  type JoinSpec,
-  type WindowAggregateSpec,
-  type WindowOptions,
-} from './api/aggregate.ts';
+export type { AggregateSpec, WindowAggregateSpec, WindowOptions } from './api/aggregate.ts';
+export type {
+  AsyncContext,
+  AsyncMapOptions,
+  CallOptions,
+  KeyedLookupJoinSpec,
+  LookupJoinSpec,
+  ResultOrder,
+  RetryOptions,
+} from './api/async-map.ts';
+export { type Change, change } from './api/change.ts';
 export type { Duration } from './api/duration.ts';
 export type { AsynchronousExecution, Execution, KeyedOptions } from './api/execution.ts';
 export { Flow } from './api/flow.ts';
 export type { FromOptions } from './api/from-options.ts';
 export { type Job, job, loadJob, type OptionsJson } from './api/job.ts';
-export type { ConnectSpec, KeyedContext, OperatorOptions, ProcessSpec, Timers } from './api/process.ts';
+export type {
+  IntervalJoinSpec,
+  JoinKind,
+  JoinSide,
+  JoinSpec,
+  LateTags,
+  OuterJoinSpec,
+  OuterKind,
+  WindowJoinSpec,
+} from './api/joins.ts';
+export type {
+  ConnectSpec,
+  KeyedContext,
+  OperatorOptions,
+  ProcessSpec,
+  SpawnedWork,
+  Timers,
+} from './api/process.ts';
 export { type SideTag, sideTag } from './api/side-tag.ts';
 export type { Sink } from './api/sink.ts';
 export type { ReaderContext, Source, SourceReader, Split, SplitPosition } from './api/source.ts';

@@ -30,30 +30,3 @@ export interface WindowAggregateSpec<K, T, A, U> {
   add(accumulator: A, record: T): A;
   result(accumulator: A, key: K, window: Window): U;
 }
-
-/** Pairs the records of two streams that have the same key. */
-export interface JoinSpec<K, L, R, U> extends KeyedOptions {
-  readonly left: JoinSide<L>;
-  readonly right: JoinSide<R>;
-  /** How long a record waits for its partners, by the machine's clock. Default 24 hours. */
-  readonly ttl?: Duration;
-  readonly output: Codec<U>;
-  pair(left: L, right: R, key: K): U;
-}
-
-export interface JoinSide<T> {
-  readonly codec: Codec<T>;
-  /** What tells records of one key apart; a later one with the same id replaces the earlier. Default: at most one per key. */
-  readonly id?: (record: T) => string;
-}
-
-/** Pairs the records of two streams that have the same key and whose times lie near each other. */
-export interface IntervalJoinSpec<K, L, R, U> extends KeyedOptions {
-  /** A right record is a partner when its time is in [left + lower, left + upper]. */
-  readonly lower: Duration;
-  readonly upper: Duration;
-  readonly left: Codec<L>;
-  readonly right: Codec<R>;
-  readonly output: Codec<U>;
-  pair(left: L, right: R, key: K): U;
-}

@@ -1,4 +1,5 @@
 import type { Codec, KeyValue, StateFacade, StateShape } from '@millrace/state';
+import type { OperatorContext } from '../runtime/operator.ts';
 import type { KeyedOptions } from './execution.ts';
 import type { SideTag } from './side-tag.ts';
 
@@ -97,6 +98,9 @@ export interface LogicContext extends KeyedContext<unknown, StateShape, unknown>
 /** What a keyed operator does, with its types erased: the operator host runs it. */
 export interface KeyedLogic {
   readonly shape: StateShape;
+  /** Once, before the first record: for logic that is made for each subtask. */
+  open?(context: OperatorContext): void;
+  close?(): void;
   /** Keeps the states apart by (key, namespace); undefined: by key. */
   namespaceOf?(timestampMs: number): KeyValue;
   /** True for a record that comes too late; it then goes to `late` or is dropped. */

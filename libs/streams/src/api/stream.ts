@@ -2,15 +2,23 @@ import { MillraceError } from '@millrace/kernel';
 import { type Codec, type KeyValue, keyCodec, msgpack, type StateShape } from '@millrace/state';
 import type { GraphBuilder, Port } from '../graph/graph-builder.ts';
 import { aggregateLogic, reduceLogic } from '../operators/aggregate-logic.ts';
+import { AsyncMapOperator, type AsyncWork } from '../operators/async-map-operator.ts';
+import { callPolicy } from '../operators/bounded-call.ts';
 import { intervalJoinLogic } from '../operators/interval-join-logic.ts';
 import { joinLogic } from '../operators/join-logic.ts';
 import { KeyedOperator } from '../operators/keyed-operator.ts';
+import { asyncMapWork, keyedLookupLogic, lookupWork } from '../operators/lookup-logic.ts';
+import { outerJoinLogic } from '../operators/outer-join-logic.ts';
 import { connectLogic, processLogic } from '../operators/process-logic.ts';
 import { FilterOperator, FlatMapOperator, MapOperator } from '../operators/stateless.ts';
+import { windowJoinLogic } from '../operators/window-join-logic.ts';
 import { windowLogic } from '../operators/window-logic.ts';
 import type { Operator } from '../runtime/operator.ts';
-import type { AggregateSpec, IntervalJoinSpec, JoinSpec, WindowAggregateSpec, WindowOptions } from './aggregate.ts';
+import type { AggregateSpec, WindowAggregateSpec, WindowOptions } from './aggregate.ts';
+import type { AsyncContext, AsyncMapOptions, KeyedLookupJoinSpec, LookupJoinSpec } from './async-map.ts';
+import { type Change, change } from './change.ts';
 import { checkExecution, type Execution, type KeyedOptions } from './execution.ts';
+import type { IntervalJoinSpec, JoinKind, JoinSpec, OuterJoinSpec, OuterKind, WindowJoinSpec } from './joins.ts';
 import type { ConnectSpec, KeyedLogic, OperatorOptions, ProcessSpec } from './process.ts';
 import { refuseAsync } from './refuse-async.ts';
 import type { SideTag } from './side-tag.ts';
@@ -51,6 +59,24 @@ export class Stream<T> {
   /** One record in, any number out. */
   flatMap<U>(fn: (record: T, timestampMs: number) => Iterable<U>, options: ToStreamOptions<U> = {}): Stream<U> {
     return this.#then('flat-map', fn, options, () => new FlatMapOperator(fn));
+  }
+
+  /**
+   * One record in, one out, by a function that may wait. Calls overlap up to `concurrency`; state has to wait for none of
+   * them but at a checkpoint, which holds the effect of every record before it.
+   */
+  mapAsync<U>(
+    fn: (record: T, ctx: AsyncContext) => Promise<U> | U,
+    options: AsyncMapOptions<T, U> = {},
+  ): Stream<Awaited<U>> {
+    const work = asyncMapWork(fn as AsyncWork['call'], options);
+    return this.#asynchronous('map-async', work, options.uid, (options.codec ?? msgpack()) as Codec<Awaited<U>>);
+  }
+
+  /** Each record with what an asynchronous function finds for it. */
+  lookupJoin<R, U, M extends 'inner' | 'left' = 'inner'>(spec: LookupJoinSpec<T, R, U, M>): Stream<U> {
+    refuseAsync('lookupJoin', { pair: spec.pair, fallback: spec.fallback });
+    return this.#asynchronous('lookup-join', lookupWork(spec), spec.uid, spec.output);
   }
 
   /** The records of both streams, in any order. */
@@ -98,6 +124,14 @@ export class Stream<T> {
       create: () => sink.create(),
     });
     this.#builder.connect(this.#ports, node);
+  }
+
+  #asynchronous<U>(kind: string, work: AsyncWork, uid: string | undefined, codec: Codec<U>): Stream<U> {
+    callPolicy(work.options);
+    const create = (): Operator => new AsyncMapOperator(work);
+    const node = this.#builder.add({ kind, uid, stateful: false, role: 'transform', create });
+    this.#builder.connect(this.#ports, node);
+    return streamOf(this.#builder, node, codec);
   }
 
   #then<U>(kind: string, fn: unknown, options: ToStreamOptions<U>, create: () => Operator): Stream<U> {
@@ -169,22 +203,67 @@ export class KeyedStream<K extends Key, T> {
   }
 
   /**
-   * Every pair of records of one key whose times differ by `lower` to `upper`; its time is the later of the two. State
-   * goes when the watermark has passed; records that come behind the watermark are dropped and counted.
+   * As {@link join}, with the records that have no partner, too, as changes of the joined table: a record without partner
+   * is inserted alone, and retracted when its first partner comes.
    */
-  intervalJoin<R, U>(other: KeyedStream<K, R>, spec: IntervalJoinSpec<K, T, R, U>): Stream<U> {
+  outerJoin<M extends OuterKind, R, U>(
+    other: KeyedStream<K, R>,
+    spec: OuterJoinSpec<M, K, T, R, U>,
+  ): Stream<Change<U>> {
+    refuseAsync('outerJoin', spec);
+    const { uid, execution } = spec;
+    const changes = { uid, execution, output: change(spec.output) };
+    return this.#logic(`${spec.kind}-join`, changes, outerJoinLogic(spec), other as unknown as KeyedStream<K, never>);
+  }
+
+  /**
+   * Every pair of records of one key whose times differ by `lower` to `upper`; its time is the later of the two. An outer
+   * one also emits what has met no partner, with the time at which that is certain. State goes when the watermark has
+   * passed; records that come too late go to the side outputs, or are dropped and counted.
+   */
+  intervalJoin<R, U, M extends JoinKind = 'inner'>(
+    other: KeyedStream<K, R>,
+    spec: IntervalJoinSpec<K, T, R, U, M>,
+  ): Stream<U> {
     refuseAsync('intervalJoin', spec);
     const logic = intervalJoinLogic(spec);
     return this.#logic('interval-join', spec, logic, other as unknown as KeyedStream<K, never>);
   }
 
-  #logic<U>(kind: string, spec: LogicSpec<U>, logic: KeyedLogic, other?: KeyedStream<K, never>): Stream<U> {
+  /**
+   * Every pair of records of one key that lie in one window, when the window is over. Its records are held in one value:
+   * for windows of some thousand records of a key.
+   */
+  windowJoin<R, U, M extends JoinKind = 'inner'>(
+    other: KeyedStream<K, R>,
+    windows: TumblingWindows,
+    spec: WindowJoinSpec<K, T, R, U, M>,
+  ): Stream<U> {
+    refuseAsync('windowJoin', spec);
+    const logic = windowJoinLogic(windows, spec);
+    return this.#logic('window-join', spec, logic, other as unknown as KeyedStream<K, never>);
+  }
+
+  /** Each record with what an asynchronous function finds for its key, which may be kept in the key's state. */
+  lookupJoin<R, U, M extends 'inner' | 'left' = 'inner'>(spec: KeyedLookupJoinSpec<K, T, R, U, M>): Stream<U> {
+    refuseAsync('lookupJoin', { pair: spec.pair, fallback: spec.fallback });
+    callPolicy(spec);
+    return this.#logic('lookup-join', spec, () => keyedLookupLogic(spec));
+  }
+
+  #logic<U>(
+    kind: string,
+    spec: LogicSpec<U>,
+    logic: KeyedLogic | (() => KeyedLogic),
+    other?: KeyedStream<K, never>,
+  ): Stream<U> {
     const sides = other === undefined ? [this.#side] : [this.#side, other.#side];
     const codec = sameCodec(spec.uid ?? kind, sides);
     const keys = sides.map((side) => side.key);
     const { execution } = spec;
     checkExecution(spec.uid ?? kind, execution);
-    const create = (): Operator => new KeyedOperator(logic, keys, codec, execution);
+    const own = typeof logic === 'function' ? logic : (): KeyedLogic => logic;
+    const create = (): Operator => new KeyedOperator(own(), keys, codec, execution);
     const node = this.#builder.add({ kind, uid: spec.uid, stateful: true, role: 'transform', create });
     for (const [input, side] of sides.entries()) {
       const partitioning = { kind: 'hash', key: side.key as (value: never) => unknown, keyCodec: codec } as const;

@@ -1,7 +1,7 @@
 import { MillraceError } from '@millrace/kernel';
-import { type MapHandle, map, string } from '@millrace/state';
-import type { JoinSide, JoinSpec } from '../api/aggregate.ts';
-import { durationMs } from '../api/duration.ts';
+import { type MapHandle, map, string, type TtlOptions } from '@millrace/state';
+import { type Duration, durationMs } from '../api/duration.ts';
+import type { JoinSide, JoinSpec } from '../api/joins.ts';
 import type { KeyedLogic } from '../api/process.ts';
 import { goOn } from './go-on.ts';
 
@@ -12,9 +12,7 @@ const only = '';
  * other side's. A pair is emitted once, by whichever record comes second.
  */
 export function joinLogic<K, L, R, U>(spec: JoinSpec<K, L, R, U>): KeyedLogic {
-  const ttlMs = spec.ttl === undefined ? undefined : durationMs(spec.ttl, 'ttl');
-  if (ttlMs !== undefined && ttlMs <= 0) throw new MillraceError('bad-argument', `ttl must be positive: ${ttlMs}`);
-  const ttl = ttlMs === undefined ? {} : { durationMs: ttlMs };
+  const ttl = joinTtl(spec);
   const sides = [spec.left, spec.right] as readonly JoinSide<unknown>[];
   const idOf = sides.map((side) => side.id ?? ((): string => only));
   return {
@@ -42,4 +40,12 @@ export function joinLogic<K, L, R, U>(spec: JoinSpec<K, L, R, U>): KeyedLogic {
 
 async function meetAll(other: MapHandle<string, unknown>, meet: (partner: unknown) => void): Promise<void> {
   for await (const [, partner] of other.entries()) meet(partner);
+}
+
+/** The time to live of what waits for partners; the default of the state where none is named. */
+export function joinTtl(spec: { readonly ttl?: Duration }): TtlOptions {
+  if (spec.ttl === undefined) return {};
+  const ttlMs = durationMs(spec.ttl, 'ttl');
+  if (ttlMs <= 0) throw new MillraceError('bad-argument', `ttl must be positive: ${ttlMs}`);
+  return { durationMs: ttlMs };
 }
