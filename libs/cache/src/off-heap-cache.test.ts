@@ -1,24 +1,27 @@
 import { SeededRandom } from '@millrace/kernel';
+import { ManualClock } from '@millrace/kernel/testing';
 import { expect, test } from 'vitest';
 import { type CachedValue, OffHeapCache } from './index.ts';
 
 const seed = Number(process.env['MILLRACE_SEED'] ?? 5);
 const cases = Number(process.env['MILLRACE_CASES'] ?? 30);
 
+const clock = new ManualClock(0);
+
 function put(cache: OffHeapCache, owner: number, key: Buffer, value: Buffer, expiresAtMs = 0): void {
   cache.put(owner, key, 0, key.length, value, 0, value.length, expiresAtMs);
 }
 
-function get(cache: OffHeapCache, owner: number, key: Buffer, nowMs = 0): string {
+function get(cache: OffHeapCache, owner: number, key: Buffer): string {
   const into: CachedValue = { bytes: key, start: 0, end: 0 };
-  const answer = cache.get(owner, key, 0, key.length, nowMs, into);
+  const answer = cache.get(owner, key, 0, key.length, into);
   return answer === 'found' ? Buffer.from(into.bytes.slice(into.start, into.end)).toString('hex') : answer;
 }
 
 const key = (i: number): Buffer => Buffer.from(`key-${i}`);
 
 test('values are found, absent keys are remembered, owners do not see each other', () => {
-  const cache = new OffHeapCache({ bytesMax: 1 << 16 });
+  const cache = new OffHeapCache({ clock, bytesMax: 1 << 16 });
   const [one, two] = [cache.addOwner(), cache.addOwner()];
   expect(get(cache, one, key(1))).toBe('unknown');
   put(cache, one, key(1), Buffer.from([1, 2, 3]));
@@ -31,15 +34,17 @@ test('values are found, absent keys are remembered, owners do not see each other
 });
 
 test('an expired value is absent', () => {
-  const cache = new OffHeapCache({ bytesMax: 1 << 16 });
+  const cache = new OffHeapCache({ clock, bytesMax: 1 << 16 });
   const owner = cache.addOwner();
   put(cache, owner, key(1), Buffer.from([7]), 100);
-  expect(get(cache, owner, key(1), 99)).toBe('07');
-  expect(get(cache, owner, key(1), 100)).toBe('absent');
+  clock.advance(99);
+  expect(get(cache, owner, key(1))).toBe('07');
+  clock.advance(1);
+  expect(get(cache, owner, key(1))).toBe('absent');
 });
 
 test('what is used stays when what is not makes room', () => {
-  const cache = new OffHeapCache({ bytesMax: 1 << 16 });
+  const cache = new OffHeapCache({ clock, bytesMax: 1 << 16 });
   const owner = cache.addOwner();
   put(cache, owner, key(0), Buffer.alloc(100, 1));
   for (let i = 1; i < 3000; i++) {
@@ -51,7 +56,7 @@ test('what is used stays when what is not makes room', () => {
 });
 
 test('a value beyond its share is not kept, and neither is the one it replaces', () => {
-  const cache = new OffHeapCache({ bytesMax: 1 << 16 });
+  const cache = new OffHeapCache({ clock, bytesMax: 1 << 16 });
   const owner = cache.addOwner();
   put(cache, owner, key(1), Buffer.from([1]));
   put(cache, owner, key(1), Buffer.alloc(1 << 15));
@@ -60,7 +65,7 @@ test('a value beyond its share is not kept, and neither is the one it replaces',
 });
 
 test('without memory it knows nothing', () => {
-  const cache = new OffHeapCache({ bytesMax: 100 });
+  const cache = new OffHeapCache({ clock, bytesMax: 100 });
   put(cache, cache.addOwner(), key(1), Buffer.from([1]));
   expect(get(cache, 1, key(1))).toBe('unknown');
   expect(cache.bytes).toBe(0);
@@ -70,7 +75,7 @@ test('it never gives another value than the last one put, and its limit holds af
   for (let round = 0; round < cases; round++) {
     const random = new SeededRandom(seed + round);
     const bytesMax = 1024 << random.below(6);
-    const cache = new OffHeapCache({ bytesMax });
+    const cache = new OffHeapCache({ clock, bytesMax });
     const owners = [cache.addOwner(), cache.addOwner()];
     const model = new Map<string, string>();
     const keys = 1 + random.below(400);

@@ -1,8 +1,9 @@
-import { assert, copyRange, equalRanges, murmur3 } from '@millrace/kernel';
+import { assert, type Clock, copyRange, equalRanges, murmur3 } from '@millrace/kernel';
 
 export interface OffHeapCacheOptions {
   /** For entries and hash table together. The memory is taken at the first `put`; the system gives it as it is used. */
   readonly bytesMax: number;
+  readonly clock: Clock;
 }
 
 /** What the cache knows of a key: its value, that it has none, or nothing. */
@@ -55,6 +56,7 @@ export class OffHeapCache {
   hits = 0;
   misses = 0;
   evictions = 0;
+  readonly #clock: Clock;
   #owners = 0;
   #entries = 0;
   #words = new Int32Array(0);
@@ -74,6 +76,7 @@ export class OffHeapCache {
   constructor(options: OffHeapCacheOptions) {
     assert(options.bytesMax >= 0, `bytesMax ${options.bytesMax} is negative`);
     this.bytesMax = options.bytesMax;
+    this.#clock = options.clock;
   }
 
   get entries(): number {
@@ -91,7 +94,7 @@ export class OffHeapCache {
     return ++this.#owners;
   }
 
-  get(owner: number, bytes: Uint8Array, start: number, end: number, nowMs: number, into: CachedValue): CacheAnswer {
+  get(owner: number, bytes: Uint8Array, start: number, end: number, into: CachedValue): CacheAnswer {
     const slot = this.#entries === 0 ? -1 : this.#find(owner, keyHash(owner, bytes, start, end), bytes, start, end);
     if (slot < 0) {
       this.misses++;
@@ -105,7 +108,7 @@ export class OffHeapCache {
     const length = words[word + valueLengthWord] as number;
     if (length === absent) return 'absent';
     const expiresAtMs = this.#expiry[granule + expiryGranule] as number;
-    if (expiresAtMs !== 0 && expiresAtMs <= nowMs) return 'absent';
+    if (expiresAtMs !== 0 && expiresAtMs <= this.#clock.nowMs()) return 'absent';
     into.bytes = this.#bytes;
     into.start = (granule + headerGranules) * 8 + (words[word + keyLengthWord] as number);
     into.end = into.start + length;

@@ -10,11 +10,6 @@ export type Decode<T> = (reader: ByteReader) => T;
 export interface Codec<T> {
   /** Stable name of the format and its parameters, written beside stored state so that a restore can be checked. */
   readonly format: string;
-  /**
-   * Decoded values hold memory outside the engine's heap (typed arrays): dear to keep by the million, cheap to decode
-   * again. Value states let go of them once they are written and no record uses them.
-   */
-  readonly external?: boolean;
   encode(value: T, writer: ByteWriter): void;
   decode(reader: ByteReader): T;
   /**

@@ -19,7 +19,6 @@ export function array<T>(item: Codec<T>): Codec<readonly T[]> {
 function arrayOf<T>(item: Codec<T>, decodeItem: Codec<T>['decode']): Codec<readonly T[]> {
   return {
     format: formatOf({ list: parseFormat(item.format) }),
-    external: item.external === true,
     encode(value, writer) {
       if (!Array.isArray(value)) throw refuse('array', value);
       writer.varint(value.length);
@@ -47,7 +46,6 @@ function maybe<T, Nothing extends null | undefined>(
   const schema = parseFormat(item.format);
   return {
     format: formatOf(kind === 'optional' ? { optional: schema } : { nullable: schema }),
-    external: item.external === true,
     encode(value, writer) {
       if (value === nothing) {
         writer.u8(0);

@@ -74,7 +74,6 @@ export const string: Codec<string> = {
 
 export const bytes: Codec<Uint8Array> = {
   format: 'bytes',
-  external: true,
   encode(value, writer) {
     if (!(value instanceof Uint8Array)) throw refuse('bytes', value);
     writer.varint(value.length);

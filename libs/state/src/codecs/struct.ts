@@ -110,7 +110,6 @@ export function struct<F extends StructFields>(fields: F): Codec<StructType<F>> 
   const encode = compileEncode(list);
   return {
     format: formatOf({ struct: list.map(([name, codec]) => [name, parseFormat(codec.format)] as const) }),
-    external: list.some(([, codec]) => codec.external === true),
     encode(value, writer) {
       const start = writer.position;
       try {

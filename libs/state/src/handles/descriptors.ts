@@ -7,8 +7,17 @@ export interface StateOptions {
   readonly ttl?: TtlOptions;
 }
 
+export interface SingleOptions extends StateOptions {
+  /**
+   * The single values of a key are stored, read and written together. One that is large and changes seldom is better
+   * stored apart, as is one that handlers write and never read. Default false; takes effect for a new state.
+   */
+  readonly apart?: boolean;
+}
+
 export interface ValueDescriptor<T> {
   readonly kind: 'value';
+  readonly apart: boolean;
   readonly codec: Codec<T>;
   readonly ttl: Ttl | undefined;
 }
@@ -28,6 +37,7 @@ export interface MapDescriptor<K, V> {
 
 export interface ReducingDescriptor<T> {
   readonly kind: 'reducing';
+  readonly apart: boolean;
   readonly codec: Codec<T>;
   readonly ttl: Ttl | undefined;
   reduce(left: T, right: T): T;
@@ -44,6 +54,7 @@ export interface Aggregate<In, Acc, Out> {
 
 export interface AggregatingDescriptor<In, Acc, Out> {
   readonly kind: 'aggregating';
+  readonly apart: boolean;
   readonly codec: Codec<Acc>;
   readonly ttl: Ttl | undefined;
   readonly aggregate: Aggregate<In, Acc, Out>;
@@ -68,8 +79,8 @@ function ttlOf(options: StateOptions | undefined): Ttl | undefined {
 }
 
 /** One value per key. */
-export function value<T>(codec: Codec<T>, options?: StateOptions): ValueDescriptor<T> {
-  return { kind: 'value', codec, ttl: ttlOf(options) };
+export function value<T>(codec: Codec<T>, options?: SingleOptions): ValueDescriptor<T> {
+  return { kind: 'value', codec, apart: options?.apart === true, ttl: ttlOf(options) };
 }
 
 /** A list per key, stored, read and ended (TTL) as a whole: for long ones use a {@link map}. */
@@ -86,16 +97,16 @@ export function map<K, V>(keyCodec: Codec<K>, codec: Codec<V>, options?: StateOp
 export function reducing<T>(
   codec: Codec<T>,
   reduce: (left: T, right: T) => T,
-  options?: StateOptions,
+  options?: SingleOptions,
 ): ReducingDescriptor<T> {
-  return { kind: 'reducing', codec, reduce, ttl: ttlOf(options) };
+  return { kind: 'reducing', codec, apart: options?.apart === true, reduce, ttl: ttlOf(options) };
 }
 
 /** One accumulator per key; `codec` is that of the accumulator. */
 export function aggregating<In, Acc, Out>(
   aggregate: Aggregate<In, Acc, Out>,
   codec: Codec<Acc>,
-  options?: StateOptions,
+  options?: SingleOptions,
 ): AggregatingDescriptor<In, Acc, Out> {
-  return { kind: 'aggregating', codec, aggregate, ttl: ttlOf(options) };
+  return { kind: 'aggregating', codec, apart: options?.apart === true, aggregate, ttl: ttlOf(options) };
 }

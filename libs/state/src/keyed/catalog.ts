@@ -12,6 +12,8 @@ import { StoredValue, versionsMax } from './stored-value.ts';
 interface CatalogEntry {
   readonly id: number;
   readonly kind: StateDescriptor['kind'];
+  /** Its values lie in the row of their key, with those of the other such states. Chosen when the state first appears. */
+  readonly inRow?: true;
   /** Format of the map keys, for maps. */
   readonly keyFormat?: string;
   /** Every format that values were ever written in; a stored value names its place here. The last one is current. */
@@ -48,10 +50,14 @@ function merged(
   descriptor: StateDescriptor,
   stored: CatalogEntry | undefined,
   nextId: number,
+  inRow: boolean,
 ): CatalogEntry {
   const format = codecOf(descriptor).format;
   const keyFormat = descriptor.kind === 'map' ? { keyFormat: descriptor.keyCodec.format } : {};
-  if (stored === undefined) return { id: nextId, kind: descriptor.kind, ...keyFormat, formats: [format] };
+  if (stored === undefined) {
+    const place = inRow ? { inRow: true as const } : {};
+    return { id: nextId, kind: descriptor.kind, ...place, ...keyFormat, formats: [format] };
+  }
   if (stored.kind !== descriptor.kind) throw refuse(name, `was a ${stored.kind} state and is now ${descriptor.kind}`);
   if (stored.keyFormat !== keyFormat.keyFormat) throw refuse(name, `its map keys were ${stored.keyFormat}`);
   for (const old of stored.formats) {
@@ -67,6 +73,11 @@ function merged(
   return { ...stored, formats };
 }
 
+/** Lists grow, maps have many entries, and what is `apart` is rewritten only when it changes itself. */
+function suitsRow(descriptor: StateDescriptor): boolean {
+  return descriptor.kind !== 'list' && descriptor.kind !== 'map' && !descriptor.apart;
+}
+
 /**
  * The catalog of a table for the states declared now: names keep their ids, new ones get new ids. Throws
  * `state-incompatible`, naming state and field, when stored values could not be read.
@@ -80,10 +91,13 @@ export function mergeCatalog(stored: Catalog | undefined, shape: StateShape, key
     throw new MillraceError('state-incompatible', `keys were written as ${stored.keyFormat} and are now ${keyFormat}`);
   }
   const states: Record<string, CatalogEntry> = { ...stored?.states };
+  const hasRow =
+    Object.values(states).some((state) => state.inRow === true) || Object.values(shape).filter(suitsRow).length > 1;
   let nextId = Math.max(0, ...Object.values(states).map((state) => state.id)) + 1;
   for (const name of names) {
     const before = Object.hasOwn(states, name) ? states[name] : undefined;
-    const entry = merged(name, shape[name] as StateDescriptor, before, nextId);
+    const descriptor = shape[name] as StateDescriptor;
+    const entry = merged(name, descriptor, before, nextId, hasRow && suitsRow(descriptor));
     if (entry.id === nextId) nextId++;
     states[name] = entry;
   }
@@ -98,6 +112,7 @@ export function definitionsOf(catalog: Catalog, shape: StateShape): StateDefinit
     const codec = codecOf(descriptor);
     const version = entry.formats.length - 1;
     const older: Decode<unknown>[] = entry.formats.slice(0, version).map((format) => decoderFor(codec, format));
-    return { name, index, id: entry.id, descriptor, stored: new StoredValue(codec, version, older) };
+    const inRow = entry.inRow === true;
+    return { name, index, id: entry.id, descriptor, inRow, stored: new StoredValue(codec, version, older) };
   });
 }

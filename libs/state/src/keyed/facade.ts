@@ -15,38 +15,36 @@ import { ValueCell } from './value-cell.ts';
 /** Writes the changed part of an entry that one state owns. */
 interface SavableCell {
   save(entry: Entry): void;
-  /** Lets go of a clean value that is not worth keeping; only called where the cell has marked the entry transient. */
-  release(entry: Entry): void;
 }
 
 /** A state ready for use: its cell, and how a record gets its handle. */
 export interface RunningState {
-  readonly name: string;
+  readonly definition: StateDefinition;
   readonly cell: SavableCell;
   handle(entry: Entry, scope: AccessScope): unknown;
 }
 
 export function runState(definition: StateDefinition, context: CellContext, table: StateTable): RunningState {
-  const { descriptor, name } = definition;
+  const { descriptor } = definition;
   if (descriptor.kind === 'map') {
     const cell = new MapCell<unknown, unknown>(definition, context, table);
-    return { name, cell, handle: (entry, scope) => new MapState(cell, entry, scope) };
+    return { definition, cell, handle: (entry, scope) => new MapState(cell, entry, scope) };
   }
   if (descriptor.kind === 'list') {
     const cell = new ValueCell<readonly unknown[]>(definition, context);
-    return { name, cell, handle: (entry, scope) => new ListState(cell, entry, scope) };
+    return { definition, cell, handle: (entry, scope) => new ListState(cell, entry, scope) };
   }
   const cell = new ValueCell<unknown>(definition, context);
   switch (descriptor.kind) {
     case 'value':
-      return { name, cell, handle: (entry, scope) => new ValueState(cell, entry, scope) };
+      return { definition, cell, handle: (entry, scope) => new ValueState(cell, entry, scope) };
     case 'reducing': {
       const reducing: ReducingDescriptor<unknown> = descriptor;
-      return { name, cell, handle: (entry, scope) => new ReducingState(reducing, cell, entry, scope) };
+      return { definition, cell, handle: (entry, scope) => new ReducingState(reducing, cell, entry, scope) };
     }
     case 'aggregating': {
       const aggregating: AggregatingDescriptor<unknown, unknown, unknown> = descriptor;
-      return { name, cell, handle: (entry, scope) => new AggregatingState(aggregating, cell, entry, scope) };
+      return { definition, cell, handle: (entry, scope) => new AggregatingState(aggregating, cell, entry, scope) };
     }
   }
 }

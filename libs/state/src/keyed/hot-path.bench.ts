@@ -34,7 +34,7 @@ const state = await openKeyedState({
     user: value(struct({ name: string, visits: int64 })),
     byDay: map(keyOf<number>(), int64),
   },
-  workingSet: new WorkingSet({ bytesMax: 256 << 20 }),
+  workingSet: new WorkingSet({ bytesMax: 256 << 20, clock: systemClock }),
   clock: systemClock,
 });
 

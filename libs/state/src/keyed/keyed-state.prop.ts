@@ -229,7 +229,7 @@ test('all kinds of state behave as their model, in flight together, through evic
     const models = new Map<string, Model>();
     let handles: readonly SnapshotHandle[] = [];
     for (let generation = 1; generation <= 3; generation++) {
-      const workingSet = new WorkingSet({ bytesMax: [1, 4000, 1_000_000][random.below(3)] as number });
+      const workingSet = new WorkingSet({ bytesMax: [1, 4000, 1_000_000][random.below(3)] as number, clock });
       const parallelism = 1 + random.below(4);
       const subtasks = await openAll(random, clock, workingSet, { generation, parallelism, handles });
       for (let round = 0; round < 12; round++) {

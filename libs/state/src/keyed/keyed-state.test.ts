@@ -39,7 +39,7 @@ async function opened<S extends StateShape>(
   const store = setup.slow === true ? slowStore(memory, new SeededRandom(1)) : memory;
   const handles = setup.handles ?? [];
   const table = await store.openTable(specOf({ generation: setup.generation ?? 1 }), handles);
-  const workingSet = new WorkingSet({ bytesMax: setup.bytesMax ?? 1 << 20 });
+  const workingSet = new WorkingSet({ bytesMax: setup.bytesMax ?? 1 << 20, clock });
   const state = await openKeyedState({
     table,
     restored: handles.length > 0,
@@ -254,7 +254,7 @@ describe('keyed state', () => {
   test('a key of another subtask is refused', async () => {
     const clock = new ManualClock();
     const table = await new MemoryStateStore(clock).openTable(specOf({ keyGroups: { start: 5, end: 5 } }), []);
-    const workingSet = new WorkingSet({ bytesMax: 1 << 20 });
+    const workingSet = new WorkingSet({ bytesMax: 1 << 20, clock });
     const state = await openKeyedState({ table, restored: false, shape: {}, workingSet, clock });
     const outcomes = Array.from({ length: 300 }, (_, i) => {
       try {
@@ -326,7 +326,7 @@ describe('working set', () => {
       table: counting,
       restored: false,
       shape: { n: value(int64) },
-      workingSet: new WorkingSet({ bytesMax: 1 << 20 }),
+      workingSet: new WorkingSet({ bytesMax: 1 << 20, clock }),
       clock,
     });
     await state.flush();
@@ -339,7 +339,7 @@ describe('working set', () => {
   test('is shared: one operator makes room for another', async () => {
     const clock = new ManualClock();
     const store = new MemoryStateStore(clock);
-    const workingSet = new WorkingSet({ bytesMax: 10_000 });
+    const workingSet = new WorkingSet({ bytesMax: 10_000, clock });
     const states = await Promise.all(
       ['one', 'two'].map(async (operator) => {
         const table = await store.openTable(specOf({ operator }), []);

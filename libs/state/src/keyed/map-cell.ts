@@ -124,7 +124,7 @@ export class MapCell<K, V> {
         this.#stored.encode(item.value as V, item.expiresAtMs, batch.arena);
         batch.put(item.expiresAtMs);
       }
-      writer.added();
+      writer.addedForReads();
     }
     contents.changed.length = 0;
     if (contents.items.size > itemsAtHandMax) {
@@ -139,9 +139,6 @@ export class MapCell<K, V> {
     contents.forgotten++;
     this.#grow(entry, -Math.min(entry.sizes[this.#index] as number, itemBytes + item.keyBytes.length));
   }
-
-  /** Maps are never transient: their items are forgotten by number instead. */
-  release(): void {}
 
   #contents(entry: Entry): MapContents {
     const value = entry.values[this.#index];
@@ -168,6 +165,7 @@ export class MapCell<K, V> {
       if (contents.complete) return undefined;
       const reader = bytes === undefined ? undefined : new ByteReader(bytes);
       if (contents.forgotten === forgotten) {
+        this.#learn(entry, keyBytes, bytes);
         return this.#live(entry, contents, this.#install(entry, key, keyBytes, reader));
       }
       return reader === undefined ? undefined : this.#stored.decode(reader);
@@ -176,6 +174,14 @@ export class MapCell<K, V> {
     } finally {
       scope.leave();
     }
+  }
+
+  #learn(entry: Entry, keyBytes: Uint8Array, bytes: Uint8Array | undefined): void {
+    const { reader, scratch, keys } = this.#context;
+    scratch.reset();
+    keys.write(scratch, entry, this.#id);
+    scratch.raw(keyBytes);
+    reader.learn(scratch, bytes);
   }
 
   #install(entry: Entry, key: K, keyBytes: Uint8Array, reader: ByteReader | undefined): MapItem {

@@ -82,6 +82,8 @@ export interface KeyedState<S extends StateShape> {
   readonly processingTimers: TimerQueue;
   /** Backpressure: a promise when the working set is full or writes lag behind; await it before the next record. */
   room(): Promise<void> | undefined;
+  /** A promise while something is under way that a handler left behind; await it, drained, before {@link snapshot}. */
+  settled(): MaybePromise<void>;
   /** The entry of a key, pinned until {@link leave}. Each `enter` needs its `leave`. */
   enter(key: unknown, namespace?: KeyValue): StateEntry;
   leave(entry: StateEntry): void;

@@ -16,9 +16,12 @@ import { Entry, type EntryOwner, type EntrySpace, type EntryTemplate, entryTempl
 import { EntryKeys } from './entry-keys.ts';
 import { type FacadeClass, facadeClass, type RunningState, runState } from './facade.ts';
 import type { AccessScope, KeyedState, KeyedStateOptions, StateEntry, TimerQueue } from './ports.ts';
+import { fetchesMax, Row, type RowCell, savingFailed } from './row.ts';
 import type { CellContext } from './state-definition.ts';
+import { TableCache } from './table-cache.ts';
 import { microtaskBatcher, TableReader } from './table-reader.ts';
 import { TableWriter } from './table-writer.ts';
+import { ValueCell } from './value-cell.ts';
 import type { WorkingSet } from './working-set.ts';
 
 const dirtyEntriesMaxDefault = 8192;
@@ -46,6 +49,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   readonly #writer: TableWriter;
   readonly #keyCodec: Codec<unknown>;
   readonly #states: RunningState[] = [];
+  readonly #row: Row | undefined;
   readonly #facade: FacadeClass<S>;
   readonly #dirtyMax: number;
   /** Entries without a namespace, and those of each namespace. */
@@ -66,11 +70,12 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     this.#keyCodec = keyCodec;
     this.#onFailure = options.onFailure;
     this.#dirtyMax = options.dirtyEntriesMax ?? dirtyEntriesMaxDefault;
-    this.#writer = new TableWriter(table, (error) => this.#fail(error));
+    const cache = new TableCache(workingSet.cache);
+    this.#writer = new TableWriter(table, cache, (error) => this.#fail(error));
     const keys = new EntryKeys(keyCodec);
     const context: CellContext = {
       keys,
-      reader: new TableReader(table, options.batcher ?? microtaskBatcher),
+      reader: new TableReader(table, options.batcher ?? microtaskBatcher, cache),
       writer: this.#writer,
       workingSet,
       clock,
@@ -84,6 +89,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
       this.#states.push(state);
       byName.set(definition.name, state);
     }
+    this.#row = rowOf(this.#states, context);
     this.#facade = facadeClass<S>(byName);
     const expires = Object.values(options.shape).some((descriptor) => descriptor.ttl !== undefined);
     this.#template = entryTemplate(this.#states.length, expires);
@@ -105,7 +111,14 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   room(): Promise<void> | undefined {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#workingSet.bytes > this.#workingSet.bytesMax) this.#workingSet.reclaim();
+    if (this.#row !== undefined && this.#row.fetching >= fetchesMax) return this.#row.fetched();
     return this.#writer.pending;
+  }
+
+  settled(): MaybePromise<void> {
+    const row = this.#row;
+    if (row === undefined || row.fetching === 0) return undefined;
+    return row.fetched().then(() => this.settled());
   }
 
   enter(key: unknown, namespace?: KeyValue): StateEntry {
@@ -125,7 +138,6 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     own.pins--;
     // A handler may have caught it: its record fails all the same.
     if (this.#failure !== undefined) throw this.#failure;
-    if (own.transient !== 0 && own.pins === 0) this.#release(own);
     if (this.#workingSet.bytes > this.#workingSet.bytesMax) this.#workingSet.reclaim();
   }
 
@@ -193,14 +205,6 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     return entry;
   }
 
-  /** Lets go of transient values that the table has. */
-  #release(entry: Entry): void {
-    let bits = entry.transient & ~entry.dirty;
-    for (let i = 0; bits !== 0; i++, bits >>>= 1) {
-      if ((bits & 1) !== 0) (this.#states[i] as RunningState).cell.release(entry);
-    }
-  }
-
   #markDirty(entry: Entry, bit: number, changes: number): void {
     if (entry.dirty === 0) this.#dirty.push(entry);
     entry.dirty |= bit;
@@ -234,20 +238,39 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   #save(entry: Entry): void {
     let bits = entry.dirty;
     entry.dirty = 0;
+    const row = this.#row;
+    if (row !== undefined && (bits & row.mask) !== 0) {
+      if (entry.hasRow) row.save(entry);
+      else this.#putOff(entry, bits & row.mask);
+      bits &= ~row.mask;
+    }
     for (let i = 0; bits !== 0; i++, bits >>>= 1) {
       if ((bits & 1) === 0) continue;
       const state = this.#states[i] as RunningState;
       try {
         state.cell.save(entry);
       } catch (error) {
-        const cause = MillraceError.from(error, 'state-bad-value');
-        const message = `state ${state.name}, key ${primitiveText(entry)}: ${cause.message}`;
-        throw new MillraceError(cause.code, message, { details: { ...cause.details, state: state.name }, cause });
+        throw savingFailed(entry, state.definition.name, error);
       }
     }
   }
+
+  /** Its row is being fetched. */
+  #putOff(entry: Entry, bits: number): void {
+    entry.dirty = bits;
+    this.#dirty.push(entry);
+  }
 }
 
-function primitiveText(entry: Entry): string {
-  return String(entry.primitive).slice(0, 80);
+/** The row of the states that lie in it; none without such states. */
+function rowOf(states: readonly RunningState[], context: CellContext): Row | undefined {
+  const cells: RowCell[] = [];
+  for (const { definition, cell } of states) {
+    const { id, name, index, inRow } = definition;
+    if (inRow && cell instanceof ValueCell) cells.push({ id, name, index, cell });
+  }
+  if (cells.length === 0) return undefined;
+  const row = new Row(cells, context);
+  for (const { cell } of cells) cell.row = row;
+  return row;
 }

@@ -30,6 +30,8 @@ export interface StateDefinition {
   /** Id in stored keys, from the catalog. */
   readonly id: number;
   readonly descriptor: StateDescriptor;
+  /** It lies in the key's row. */
+  readonly inRow: boolean;
   readonly stored: StoredValue<unknown>;
 }
 

@@ -24,11 +24,6 @@ export class StoredValue<T> {
     this.#older = older;
   }
 
-  /** `Codec.external` of the current format. */
-  get external(): boolean {
-    return this.#codec.external === true;
-  }
-
   encode(value: T, expiresAtMs: number, writer: ByteWriter): void {
     if (expiresAtMs === 0) {
       writer.u8(this.#version);

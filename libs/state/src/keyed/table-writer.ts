@@ -1,6 +1,7 @@
 import { isPending, type MaybePromise, type MillraceError } from '@millrace/kernel';
 import type { StateTable } from '../store.ts';
 import { WriteBatch } from '../write-batch.ts';
+import type { TableCache } from './table-cache.ts';
 
 const entriesMax = 800;
 const bytesMax = 1 << 20;
@@ -12,12 +13,14 @@ const bytesMax = 1 << 20;
 export class TableWriter {
   readonly batch = new WriteBatch();
   readonly #table: StateTable;
+  readonly #cache: TableCache;
   readonly #failed: (error: unknown) => MillraceError;
   #pending: Promise<void> | undefined;
 
   /** `failed` notes a write that the table refused at once, and returns what to throw. */
-  constructor(table: StateTable, failed: (error: unknown) => MillraceError) {
+  constructor(table: StateTable, cache: TableCache, failed: (error: unknown) => MillraceError) {
     this.#table = table;
+    this.#cache = cache;
     this.#failed = failed;
   }
 
@@ -26,7 +29,13 @@ export class TableWriter {
     return this.#pending;
   }
 
-  /** Call after each entry of the batch. */
+  /** Call after each entry of the batch that is read by key: reads find it in the cache from now on. */
+  addedForReads(): void {
+    this.#cache.wrote(this.batch);
+    this.added();
+  }
+
+  /** Call after each other entry of the batch. */
   added(): void {
     if (this.batch.count >= entriesMax || this.batch.arena.position >= bytesMax) this.send();
   }

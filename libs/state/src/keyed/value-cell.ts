@@ -1,19 +1,23 @@
-import { ByteReader, type MaybePromise } from '@millrace/kernel';
+import { ByteReader, type ByteWriter, type MaybePromise } from '@millrace/kernel';
 import type { Ttl } from '../handles/ttl.ts';
 import { type Entry, guessBytes, unloaded } from './entry.ts';
 import type { AccessScope } from './ports.ts';
+import type { Row } from './row.ts';
 import { type CellContext, expiryOf, type StateDefinition } from './state-definition.ts';
 import type { StoredValue } from './stored-value.ts';
 
-/** One state that is a single value per key (value, list, reducing, aggregating), over all keys. */
+/**
+ * One state that is a single value per key (value, list, reducing, aggregating), over all keys. Its values have entries
+ * of their own in the table, or lie in the key's {@link Row}.
+ */
 export class ValueCell<T> {
+  /** Set before first use when the state belongs to the row. */
+  row: Row | undefined = undefined;
   readonly #index: number;
   readonly #bit: number;
   readonly #id: number;
   readonly #ttl: Ttl | undefined;
   readonly #stored: StoredValue<T>;
-  /** Values are kept only while records use the entry (`Codec.external`). */
-  readonly #transient: boolean;
   readonly #context: CellContext;
 
   constructor(definition: StateDefinition, context: CellContext) {
@@ -22,13 +26,13 @@ export class ValueCell<T> {
     this.#id = definition.id;
     this.#ttl = definition.descriptor.ttl;
     this.#stored = definition.stored as StoredValue<T>;
-    this.#transient = definition.stored.external;
     this.#context = context;
   }
 
   read(entry: Entry, scope: AccessScope): MaybePromise<T | undefined> {
     const value = entry.values[this.#index];
-    if (value === unloaded) return this.#load(entry, scope);
+    if (value === unloaded)
+      return this.row === undefined ? this.#load(entry, scope) : this.#loadRow(this.row, entry, scope);
     return this.#ttl === undefined ? (value as T | undefined) : this.#live(entry, this.#ttl);
   }
 
@@ -42,7 +46,7 @@ export class ValueCell<T> {
     entry.values[index] = value;
     if (this.#ttl !== undefined) entry.expiresAtMs[index] = expiryOf(this.#ttl, this.#context.clock);
     if (entry.sizes[index] === 0) this.#resize(entry, guessBytes(value));
-    if (this.#transient) entry.transient |= this.#bit;
+    if (this.row !== undefined && !entry.hasRow) this.row.fill(entry);
     if ((entry.dirty & this.#bit) === 0) this.#context.markDirty(entry, this.#bit, 1);
   }
 
@@ -51,72 +55,32 @@ export class ValueCell<T> {
     this.#resize(entry, (entry.sizes[this.#index] as number) + bytes);
   }
 
-  /** Appends the value of a dirty entry to the writer's batch. */
+  /** Appends the value of a dirty entry to the writer's batch; not for states of the row. */
   save(entry: Entry): void {
     const { writer, keys } = this.#context;
     const { batch } = writer;
     batch.begin();
     keys.write(batch.arena, entry, this.#id);
     batch.endKey();
-    const value = entry.values[this.#index] as T | undefined;
-    if (value === undefined) {
+    if (entry.values[this.#index] === undefined) {
       batch.delete();
     } else {
-      const start = batch.arena.position;
-      const expiresAtMs = entry.expiresAtMs[this.#index] as number;
-      this.#stored.encode(value, expiresAtMs, batch.arena);
-      if (this.#transient && entry.pins === 0) this.release(entry);
-      else this.#resize(entry, 16 + 2 * (batch.arena.position - start));
-      batch.put(expiresAtMs);
+      this.encode(entry, batch.arena);
+      batch.put(entry.expiresAtMs[this.#index] as number);
     }
-    writer.added();
+    writer.addedForReads();
   }
 
-  /** Lets go of a value that the table has; the next read gets it from there. */
-  release(entry: Entry): void {
-    entry.transient &= ~this.#bit;
-    entry.values[this.#index] = unloaded;
-    this.#resize(entry, 0);
+  /** Appends the stored form of a value that is there. */
+  encode(entry: Entry, writer: ByteWriter): void {
+    const start = writer.position;
+    this.#stored.encode(entry.values[this.#index] as T, entry.expiresAtMs[this.#index] as number, writer);
+    this.#resize(entry, 16 + 2 * (writer.position - start));
   }
 
-  #load(entry: Entry, scope: AccessScope): MaybePromise<T | undefined> {
-    const { reader, scratch, keys } = this.#context;
-    scratch.reset();
-    keys.write(scratch, entry, this.#id);
-    try {
-      const answer = reader.peek(scratch);
-      if (answer === 'unknown') return this.#loadLater(entry, scope);
-      this.#install(entry, answer === 'found' ? reader.found : undefined);
-    } catch (error) {
-      throw this.#context.failed(error);
-    }
-    return this.at(entry);
-  }
-
-  async #loadLater(entry: Entry, scope: AccessScope): Promise<T | undefined> {
-    const { reader, scratch } = this.#context;
-    scope.enter();
-    try {
-      const bytes = await reader.later(scratch);
-      if (entry.values[this.#index] === unloaded) {
-        this.#install(entry, bytes === undefined ? undefined : new ByteReader(bytes));
-      }
-      return this.at(entry);
-    } catch (error) {
-      throw this.#context.failed(error);
-    } finally {
-      scope.leave();
-    }
-  }
-
-  #install(entry: Entry, reader: ByteReader | undefined): void {
-    if (reader === undefined) {
-      entry.values[this.#index] = undefined;
-      return;
-    }
-    const length = reader.remaining;
+  /** Takes the value that `reader` stands at, in `length` bytes. */
+  install(entry: Entry, reader: ByteReader, length: number): void {
     entry.values[this.#index] = this.#stored.decode(reader);
-    if (this.#transient) entry.transient |= this.#bit;
     this.#resize(entry, 16 + 2 * length);
     if (this.#ttl !== undefined) {
       entry.expiresAtMs[this.#index] = this.#stored.expiresAtMs;
@@ -126,6 +90,49 @@ export class ValueCell<T> {
     }
   }
 
+  #loadRow(row: Row, entry: Entry, scope: AccessScope): MaybePromise<T | undefined> {
+    const pending = row.load(entry, scope);
+    return pending === undefined ? this.at(entry) : pending.then(() => this.at(entry));
+  }
+
+  #load(entry: Entry, scope: AccessScope): MaybePromise<T | undefined> {
+    const { reader, scratch, keys } = this.#context;
+    scratch.reset();
+    keys.write(scratch, entry, this.#id);
+    try {
+      const answer = reader.peek(scratch);
+      if (answer === 'unknown') return this.#loadLater(entry, scope);
+      this.#found(entry, answer === 'found' ? reader.found : undefined);
+    } catch (error) {
+      throw this.#context.failed(error);
+    }
+    return this.at(entry);
+  }
+
+  async #loadLater(entry: Entry, scope: AccessScope): Promise<T | undefined> {
+    const { reader, scratch, keys } = this.#context;
+    scope.enter();
+    try {
+      const bytes = await reader.later(scratch);
+      if (entry.values[this.#index] === unloaded) {
+        scratch.reset();
+        keys.write(scratch, entry, this.#id);
+        reader.learn(scratch, bytes);
+        this.#found(entry, bytes === undefined ? undefined : new ByteReader(bytes));
+      }
+      return this.at(entry);
+    } catch (error) {
+      throw this.#context.failed(error);
+    } finally {
+      scope.leave();
+    }
+  }
+
+  #found(entry: Entry, reader: ByteReader | undefined): void {
+    if (reader === undefined) entry.values[this.#index] = undefined;
+    else this.install(entry, reader, reader.remaining);
+  }
+
   #live(entry: Entry, ttl: Ttl): T | undefined {
     const index = this.#index;
     const value = entry.values[index] as T | undefined;
@@ -133,7 +140,7 @@ export class ValueCell<T> {
     const nowMs = this.#context.clock.nowMs();
     const expiresAtMs = entry.expiresAtMs[index] as number;
     if (expiresAtMs !== 0 && nowMs >= expiresAtMs) {
-      // The table hides it by the same expiry, so nothing needs to be written.
+      // The stored value has the same expiry within itself, so nothing needs to be written.
       entry.values[index] = undefined;
       return undefined;
     }

@@ -1,4 +1,5 @@
-import { assert } from '@millrace/kernel';
+import { OffHeapCache } from '@millrace/cache';
+import { assert, type Clock } from '@millrace/kernel';
 
 /** What a working set holds: decoded state of one key, owned by one keyed state. */
 export interface Resident {
@@ -17,24 +18,30 @@ export interface Resident {
 export interface WorkingSetOptions {
   /** Estimated bytes of decoded state to hold. Pinned entries may exceed it, by what the records in flight touch. */
   readonly bytesMax: number;
+  /** Bytes of stored values to hold beside it, outside of the engine's heap. 0 or none: no cache. */
+  readonly cacheBytesMax?: number;
+  readonly clock: Clock;
 }
 
 /** Steps of the hand for one call, so that a ring full of pinned entries costs a bounded time. */
 const stepsMax = 512;
 
 /**
- * The decoded state that a slot keeps at hand, of all its operators and states together. Evicts by second chance
- * (CLOCK): an entry goes when the hand finds it neither pinned nor used since its last pass.
+ * What a slot keeps at hand of the state of all its operators together: entries decoded, as many as the processor's own
+ * caches make worth it, and behind them stored values as bytes, as many as memory allows. Entries are evicted by second
+ * chance (CLOCK): one goes when the hand finds it neither pinned nor used since its last pass.
  */
 export class WorkingSet {
   readonly bytesMax: number;
   bytes = 0;
   evictions = 0;
+  readonly cache: OffHeapCache;
   readonly #ring: Resident[] = [];
   #hand = 0;
 
   constructor(options: WorkingSetOptions) {
     this.bytesMax = options.bytesMax;
+    this.cache = new OffHeapCache({ bytesMax: options.cacheBytesMax ?? 0, clock: options.clock });
   }
 
   get size(): number {

@@ -12,6 +12,8 @@ export const stateIdsReserved = 0xff00;
 export const catalogStateId = 0xff00;
 export const eventTimerStateId = 0xff01;
 export const processingTimerStateId = 0xff02;
+/** The single values of a key that are stored together. */
+export const rowStateId = 0xff03;
 
 export const prefixLength = 4;
 

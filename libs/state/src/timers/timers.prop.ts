@@ -24,7 +24,7 @@ interface Attempt {
 async function openAll(random: SeededRandom, attempt: Attempt): Promise<KeyedState<Record<string, never>>[]> {
   const clock = new ManualClock();
   const store = slowStore(new MemoryStateStore(clock), random);
-  const workingSet = new WorkingSet({ bytesMax: random.below(2) === 0 ? 1 : 100_000 });
+  const workingSet = new WorkingSet({ bytesMax: random.below(2) === 0 ? 1 : 100_000, clock });
   const { generation, parallelism, handles, heldMax } = attempt;
   return Promise.all(
     Array.from({ length: parallelism }, async (_, subtask) => {
