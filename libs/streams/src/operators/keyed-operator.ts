@@ -109,7 +109,14 @@ export class KeyedOperator implements Operator {
       room: () => this.#keyed.room() ?? this.#aec.room(),
       failed: (error) => context.fail(error),
     });
+    this.#logic.open?.(context);
     if (this.#watermarkMs < Number.POSITIVE_INFINITY) this.#processing.start();
+  }
+
+  /** Does `work` when every record before it has finished, and before the next one starts. */
+  between(work: () => void): void | Promise<void> {
+    this.#processing?.release();
+    return this.#aec.mark(work);
   }
 
   record(value: unknown, timestampMs: number, input: number): void | Promise<void> {
@@ -145,7 +152,8 @@ export class KeyedOperator implements Operator {
 
   drain(): void | Promise<void> {
     const firing = this.#processing?.hold();
-    return isPending(firing) ? firing.then(() => this.#aec.drain()) : this.#aec.drain();
+    const drained = isPending(firing) ? firing.then(() => this.#aec.drain()) : this.#aec.drain();
+    return isPending(drained) ? drained.then(() => this.#keyed.settled()) : this.#keyed.settled();
   }
 
   async snapshot(checkpoint: number, parent?: TraceContext): Promise<OperatorPart> {
@@ -169,6 +177,7 @@ export class KeyedOperator implements Operator {
 
   async close(): Promise<void> {
     void this.#processing?.end();
+    this.#logic.close?.();
     await this.#state?.close();
   }
 
