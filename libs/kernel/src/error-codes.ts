@@ -318,6 +318,16 @@ export const errorCodes = {
     'Writing or publishing an output file failed.',
     'Read the cause: a full disk or a missing permission. The job restarts from its last checkpoint.',
   ),
+  'kafka-unavailable': entry(
+    'retry',
+    'A Kafka broker did not answer, or not well, for longer than `timeoutMs`.',
+    'The job restarts from its last checkpoint by itself. If it goes on, look at the brokers and at the network between them and the runners.',
+  ),
+  'kafka-refused': entry(
+    'setup',
+    'Kafka refuses a request: an unknown topic, a missing permission, a setting that does not fit.',
+    "The message has Kafka's own name of the reason. A transaction timeout must not exceed the brokers' `transaction.max.timeout.ms`; topics are not created by a job.",
+  ),
   'stack-running': entry(
     'setup',
     'An embedded stack already runs on this data directory.',

@@ -36,7 +36,7 @@ export type {
   RetryOptions,
 } from './api/async-map.ts';
 export { type Change, change } from './api/change.ts';
-export type { Duration } from './api/duration.ts';
+export { type Duration, durationMs } from './api/duration.ts';
 export type { AsynchronousExecution, Execution, KeyedOptions } from './api/execution.ts';
 export { Flow } from './api/flow.ts';
 export type { FromOptions } from './api/from-options.ts';
@@ -81,6 +81,7 @@ export {
   type OperatorNode,
   type Partitioning,
 } from './graph/job-graph.ts';
+export { BaseOperator } from './operators/base-operator.ts';
 export type { Operator, OperatorContext, OperatorPart, Output, Poll, SourceOperator } from './runtime/operator.ts';
 export { redistribute } from './runtime/redistribute.ts';
 export type { Scheduler } from './runtime/scheduler.ts';

@@ -15,6 +15,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   'state-lsm': ['kernel', 'telemetry', 'state', 'lsm', 'ufs'],
   'state-remote': ['kernel', 'telemetry', 'proto', 'state'],
   streams: ['kernel', 'telemetry', 'aec', 'state'],
+  kafka: ['kernel', 'state', 'streams'],
   client: ['kernel', 'telemetry', 'proto'],
   'control-plane': ['kernel', 'telemetry', 'proto', 'client', 'ufs', 'dfs'],
   'task-runner': ['kernel', 'telemetry', 'proto', 'aec', 'state', 'streams', 'ufs', 'dfs'],
@@ -38,7 +39,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'aec',
     'telemetry',
   ],
-  examples: ['kernel', 'streams'],
+  examples: ['kernel', 'streams', 'kafka'],
   e2e: [
     'kernel',
     'telemetry',
@@ -48,6 +49,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'temporal-server',
     'examples',
     'streams',
+    'kafka',
     'state',
     'state-lsm',
     'ufs',
@@ -71,4 +73,5 @@ export const guarded: Readonly<Record<string, readonly string[]>> = {
   '@grpc/grpc-js': ['proto', 'task-runner', 'control-plane', 'state-service', 'state-remote', 'e2e'],
   '@temporalio/': ['control-plane', 'task-runner', 'client', 'temporal-server', 'e2e'],
   '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
+  '@platformatic/kafka': ['kafka', 'e2e'],
 };

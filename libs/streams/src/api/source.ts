@@ -22,6 +22,8 @@ export interface ReaderContext {
   readonly clock: Clock;
   readonly subtask: number;
   readonly parallelism: number;
+  /** Ids of the splits of all subtasks at this start: what is not among them is new to everybody. */
+  readonly known: readonly string[];
 }
 
 /** Reads the splits of one subtask. */
@@ -30,6 +32,8 @@ export interface SourceReader<T> {
   read(recordsMax: number, emit: (record: T) => void): Poll;
   /** The splits that are not done yet. */
   positions(): readonly SplitPosition[];
+  /** A checkpoint with these positions, taken before, is registered. For those who tell others how far they are; returns at once. */
+  commit?(positions: readonly SplitPosition[]): void;
   close(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import { assert, type Clock, sleep } from '@millrace/kernel';
 import type { FromOptions } from '../api/from-options.ts';
-import type { Source, SourceReader } from '../api/source.ts';
+import type { Source, SourceReader, SplitPosition } from '../api/source.ts';
 import type { WatermarkStrategy } from '../api/watermarks.ts';
 import type { OperatorContext, OperatorPart, Poll, SourceOperator } from '../runtime/operator.ts';
 import { BaseOperator } from './base-operator.ts';
@@ -23,6 +23,8 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
   #idle = false;
   /** Restored, and the watermark has not been passed on yet. */
   #restored = false;
+  /** Positions of checkpoints that are not registered, for a reader that wants to know when they are. */
+  #unregistered: ReadonlyArray<{ readonly checkpoint: number; readonly positions: readonly SplitPosition[] }> = [];
   /** When the source began to wait for records. */
   #waitingSinceMs: number | undefined;
 
@@ -38,7 +40,13 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     const { parallelism, clock } = slot;
     const restored = restoreSource(context);
     const all = restored?.positions ?? (await this.#source.splits()).map((split) => ({ split, position: 0 }));
-    this.#reader = await this.#source.open(dealSplits(all, subtask, parallelism), { clock, subtask, parallelism });
+    const known = all.map(({ split }) => split.id);
+    this.#reader = await this.#source.open(dealSplits(all, subtask, parallelism), {
+      clock,
+      subtask,
+      parallelism,
+      known,
+    });
     const perSecond = this.#source.recordsPerSecond;
     if (perSecond !== undefined) this.#rate = new RateLimit(clock, perSecond / parallelism);
     if (restored !== undefined) this.#watermarkMs = restored.watermarkMs;
@@ -70,8 +78,21 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     return poll === 'more' ? poll : this.#wait(poll);
   }
 
-  override snapshot(): Promise<OperatorPart> {
-    return Promise.resolve({ list: sourceItems(this.#watermarkMs, this.#open.positions()) });
+  override snapshot(checkpoint: number): Promise<OperatorPart> {
+    const positions = this.#open.positions();
+    if (this.#open.commit !== undefined) this.#unregistered = [...this.#unregistered, { checkpoint, positions }];
+    return Promise.resolve({ list: sourceItems(this.#watermarkMs, positions) });
+  }
+
+  override complete(checkpoint: number): void {
+    const due = this.#unregistered.findLast((one) => one.checkpoint <= checkpoint);
+    if (due === undefined) return;
+    this.#unregistered = this.#unregistered.filter((one) => one.checkpoint > checkpoint);
+    this.#open.commit?.(due.positions);
+  }
+
+  override abort(checkpoint: number): void {
+    this.#unregistered = this.#unregistered.filter((one) => one.checkpoint > checkpoint);
   }
 
   override async close(): Promise<void> {
