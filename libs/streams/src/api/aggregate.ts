@@ -2,6 +2,7 @@ import type { Codec } from '@millrace/state';
 import type { Duration } from './duration.ts';
 import type { KeyedOptions } from './execution.ts';
 import type { SideTag } from './side-tag.ts';
+import type { EarlyFiring, Trigger } from './trigger.ts';
 import type { Window } from './windows.ts';
 
 export interface WindowOptions<T> extends KeyedOptions {
@@ -9,6 +10,10 @@ export interface WindowOptions<T> extends KeyedOptions {
   readonly allowedLateness?: Duration;
   /** Where records go that come later still; without it they are dropped and counted. */
   readonly late?: SideTag<T>;
+  /** Results before the end of the window. */
+  readonly early?: EarlyFiring;
+  /** Says when the window emits, in place of `early`. */
+  readonly trigger?: Trigger<T, unknown>;
 }
 
 /** Folds the records of a key into an accumulator, one by one. */
@@ -28,5 +33,33 @@ export interface WindowAggregateSpec<K, T, A, U> {
   create(): A;
   /** May change and return `accumulator`. */
   add(accumulator: A, record: T): A;
+  /** Sessions that become one: `left` has the earlier record. May change and return `left`. */
+  merge?(left: A, right: A): A;
   result(accumulator: A, key: K, window: Window): U;
+}
+
+/** What windows need that may become one: sessions. */
+export interface MergingAggregateSpec<K, T, A, U> extends WindowAggregateSpec<K, T, A, U> {
+  merge(left: A, right: A): A;
+}
+
+/** Sees all records of a key and window, each time that the window emits. */
+export interface WindowProcessSpec<K, T, U> {
+  readonly output: Codec<U>;
+  /** How the records are kept until then; default as they are written between threads. */
+  readonly records?: Codec<T>;
+  /** `records` in the order in which they came (sessions that became one: first those of the one, then of the other). */
+  process(records: readonly T[], ctx: WindowContext<K, U>): void | Promise<void>;
+}
+
+export interface WindowContext<K, U> {
+  readonly key: K;
+  readonly window: Window;
+  readonly watermarkMs: number;
+  /** The machine's clock. */
+  readonly processingMs: number;
+  /** Sends a result on, with the last timestamp of the window. */
+  emit(value: U): void;
+  /** Sends to a side output. */
+  side<X>(tag: SideTag<X>, value: X): void;
 }

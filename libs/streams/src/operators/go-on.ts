@@ -5,3 +5,8 @@ export function goOn<T>(value: MaybePromise<T>, go: (value: T) => void): void | 
   if (isPending(value)) return value.then(go);
   go(value);
 }
+
+/** As {@link goOn}, with a result. */
+export function andThen<T, U>(value: MaybePromise<T>, go: (value: T) => MaybePromise<U>): MaybePromise<U> {
+  return isPending(value) ? value.then(go) : go(value);
+}

@@ -1,7 +1,7 @@
 import { array, type Codec, struct } from '@millrace/state';
 import type { JoinKind, WindowJoinSpec } from '../api/joins.ts';
 import type { KeyedLogic, LogicContext } from '../api/process.ts';
-import type { TumblingWindows } from '../api/windows.ts';
+import type { FixedWindows } from '../api/windows.ts';
 import { windowLogic } from './window-logic.ts';
 
 interface Sides {
@@ -14,7 +14,7 @@ interface Sides {
  * window is over. A window fires once: late records go to the side outputs, so the result needs no retraction.
  */
 export function windowJoinLogic<K, L, R, U, M extends JoinKind>(
-  windows: TumblingWindows,
+  windows: FixedWindows,
   spec: WindowJoinSpec<K, L, R, U, M>,
 ): KeyedLogic {
   const { kind = 'inner' as JoinKind } = spec;
@@ -42,6 +42,7 @@ export function windowJoinLogic<K, L, R, U, M extends JoinKind>(
     lateByInput: [spec.late?.left?.name, spec.late?.right?.name],
     onRecord: (record, input, ctx) => gather.onRecord([input, record], input, ctx),
     onTimer: (timeMs, ctx) => gather.onTimer?.(timeMs, oneByOne(ctx)),
+    onProcessingTimer: (timeMs, ctx) => gather.onProcessingTimer?.(timeMs, oneByOne(ctx)),
   };
 }
 
