@@ -89,8 +89,8 @@ export interface LogicContext extends KeyedContext<unknown, StateShape, unknown>
   readonly state: StateFacade<StateShape>;
   readonly timers: Timers;
   readonly processingTimers: Timers;
-  /** The pane of this key in another namespace, for as long as the handler runs. */
-  in(namespace: KeyValue): LogicPane;
+  /** The pane of this key in another namespace, or in none, for as long as the handler runs. */
+  in(namespace: KeyValue | undefined): LogicPane;
   /** The record is too late: to the side output `late`, or dropped and counted. */
   late(record: unknown): void;
 }

@@ -80,7 +80,7 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
     return this.#host.processingMs();
   }
 
-  in(namespace: KeyValue): LogicPane {
+  in(namespace: KeyValue | undefined): LogicPane {
     this.checkOpen('in');
     const entry = this.#host.enterPane(this, namespace);
     this.paneEntries ??= [];

@@ -190,7 +190,7 @@ export class KeyedOperator implements Operator {
     return this.#keyed.facade(entry, call);
   }
 
-  enterPane(call: KeyedCall, namespace: KeyValue): StateEntry {
+  enterPane(call: KeyedCall, namespace: KeyValue | undefined): StateEntry {
     return this.#keyed.enter(call.key, namespace);
   }
 
