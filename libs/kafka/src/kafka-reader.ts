@@ -23,6 +23,8 @@ interface Discovery {
 /** Longest time that offsets of a checkpoint are tried to be committed to the group, before the next may replace them. */
 const groupCommitMs = 10_000;
 
+const lastCommitMs = 3000;
+
 /** Reads the partitions of one subtask, in turns. */
 export class KafkaReader<T> implements SourceReader<T> {
   readonly #cluster: Cluster;
@@ -80,8 +82,12 @@ export class KafkaReader<T> implements SourceReader<T> {
   async close(): Promise<void> {
     this.#nextDiscovery?.cancel();
     await this.#fetcher.close();
+    // The offsets of the last checkpoint are on their way; a little patience, no more.
+    const late = Promise.withResolvers<void>();
+    const timer = this.#cluster.clock.schedule(lastCommitMs, late.resolve);
+    await Promise.race([this.#committing, late.promise]);
+    timer.cancel();
     await this.#cluster.close();
-    await this.#committing;
   }
 
   #add(queue: PartitionQueue): void {
