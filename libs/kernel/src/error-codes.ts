@@ -348,6 +348,11 @@ export const errorCodes = {
     'A handler of the job, or a source or sink, threw an error that Millrace does not know.',
     'The message names the operator and subtask. Mend the handler; the job goes on from its last checkpoint.',
   ),
+  'broadcast-too-large': entry(
+    'input',
+    'The broadcast state of an operator is larger than a checkpoint may hold.',
+    'Broadcast what is small (rules, settings) and keep large tables in keyed state, with `connect`.',
+  ),
   'record-too-large': entry(
     'input',
     'A record is larger than may travel between slots.',

@@ -35,6 +35,16 @@ export type {
   ResultOrder,
   RetryOptions,
 } from './api/async-map.ts';
+export type {
+  BroadcastMap,
+  BroadcastMaps,
+  BroadcastShape,
+  BroadcastSpec,
+  KeyedBroadcastSpec,
+  PlainContext,
+  WritableBroadcastMap,
+  WritableBroadcastMaps,
+} from './api/broadcast.ts';
 export { type Change, change } from './api/change.ts';
 export { type Duration, durationMs } from './api/duration.ts';
 export type { AsynchronousExecution, Execution, KeyedOptions } from './api/execution.ts';
@@ -59,6 +69,7 @@ export type {
   SpawnedWork,
   Timers,
 } from './api/process.ts';
+export type { DeduplicateOptions, TopNSpec } from './api/ranking.ts';
 export { type SideTag, sideTag } from './api/side-tag.ts';
 export type { Sink } from './api/sink.ts';
 export type { ReaderContext, Source, SourceReader, Split, SplitPosition } from './api/source.ts';
@@ -68,10 +79,30 @@ export {
   type KeyedStream,
   type Stream,
   type ToStreamOptions,
-  type WindowedStream,
 } from './api/stream.ts';
+export { type EarlyFiring, type Trigger, type TriggerDecision, type TriggerMoment, trigger } from './api/trigger.ts';
 export { boundedOutOfOrderness, monotonous, type WatermarkOptions, type WatermarkStrategy } from './api/watermarks.ts';
-export { type TumblingWindows, tumbling, type Window } from './api/windows.ts';
+export type { WindowedStream } from './api/windowed-stream.ts';
+export {
+  type CountWindowOptions,
+  type CountWindows,
+  type CumulativeWindows,
+  countWindow,
+  cumulative,
+  type FixedWindowOptions,
+  type FixedWindows,
+  type GlobalWindows,
+  globalWindow,
+  type SessionWindows,
+  type SlidingWindows,
+  session,
+  sliding,
+  type TumblingWindows,
+  tumbling,
+  type Window,
+  type Windows,
+  type WindowTime,
+} from './api/windows.ts';
 export { buildGraph } from './graph/build-graph.ts';
 export { describe, type GraphDescription } from './graph/describe.ts';
 export {

@@ -4,6 +4,8 @@ import type { GraphBuilder, Port } from '../graph/graph-builder.ts';
 import { aggregateLogic, reduceLogic } from '../operators/aggregate-logic.ts';
 import { AsyncMapOperator, type AsyncWork } from '../operators/async-map-operator.ts';
 import { callPolicy } from '../operators/bounded-call.ts';
+import { BroadcastOperator, KeyedBroadcastOperator } from '../operators/broadcast-operator.ts';
+import { deduplicateLogic } from '../operators/deduplicate-logic.ts';
 import { intervalJoinLogic } from '../operators/interval-join-logic.ts';
 import { joinLogic } from '../operators/join-logic.ts';
 import { KeyedOperator } from '../operators/keyed-operator.ts';
@@ -11,19 +13,23 @@ import { asyncMapWork, keyedLookupLogic, lookupWork } from '../operators/lookup-
 import { outerJoinLogic } from '../operators/outer-join-logic.ts';
 import { connectLogic, processLogic } from '../operators/process-logic.ts';
 import { FilterOperator, FlatMapOperator, MapOperator } from '../operators/stateless.ts';
+import { topNLogic } from '../operators/top-n-logic.ts';
 import { windowJoinLogic } from '../operators/window-join-logic.ts';
-import { windowLogic } from '../operators/window-logic.ts';
 import type { Operator } from '../runtime/operator.ts';
-import type { AggregateSpec, WindowAggregateSpec, WindowOptions } from './aggregate.ts';
+import type { AggregateSpec, WindowOptions } from './aggregate.ts';
 import type { AsyncContext, AsyncMapOptions, KeyedLookupJoinSpec, LookupJoinSpec } from './async-map.ts';
+import type { BroadcastShape, BroadcastSpec, KeyedBroadcastSpec, PlainContext } from './broadcast.ts';
 import { type Change, change } from './change.ts';
 import { checkExecution, type Execution, type KeyedOptions } from './execution.ts';
 import type { IntervalJoinSpec, JoinKind, JoinSpec, OuterJoinSpec, OuterKind, WindowJoinSpec } from './joins.ts';
 import type { ConnectSpec, KeyedLogic, OperatorOptions, ProcessSpec } from './process.ts';
+import type { DeduplicateOptions, TopNSpec } from './ranking.ts';
 import { refuseAsync } from './refuse-async.ts';
 import type { SideTag } from './side-tag.ts';
 import type { Sink } from './sink.ts';
-import type { TumblingWindows } from './windows.ts';
+import type { Trigger } from './trigger.ts';
+import { WindowedStream } from './windowed-stream.ts';
+import type { CountWindows, FixedWindows, GlobalWindows, SessionWindows, Windows } from './windows.ts';
 
 export interface ToStreamOptions<U> extends OperatorOptions {
   /** How the results are written between threads; default msgpack. */
@@ -33,8 +39,18 @@ export interface ToStreamOptions<U> extends OperatorOptions {
 /** The canonical key codec unless another is given. */
 type Key = KeyValue;
 
+/** Of a stream, for the other classes of this file. */
+let portsOf: <T>(builder: GraphBuilder, stream: Stream<T>) => readonly Port[];
+
 /** Records without a key. Methods describe; nothing runs before the job starts. */
 export class Stream<T> {
+  static {
+    portsOf = (builder, stream) => {
+      checkSameJob(builder, stream.#builder);
+      return stream.#ports;
+    };
+  }
+
   readonly #builder: GraphBuilder;
   readonly #ports: readonly Port[];
 
@@ -56,8 +72,11 @@ export class Stream<T> {
     return this.#then('filter', keep, { ...options, codec }, () => new FilterOperator(keep));
   }
 
-  /** One record in, any number out. */
-  flatMap<U>(fn: (record: T, timestampMs: number) => Iterable<U>, options: ToStreamOptions<U> = {}): Stream<U> {
+  /** One record in, any number out; `ctx.side` sends to side outputs. */
+  flatMap<U>(
+    fn: (record: T, timestampMs: number, ctx: PlainContext<U>) => Iterable<U>,
+    options: ToStreamOptions<U> = {},
+  ): Stream<U> {
     return this.#then('flat-map', fn, options, () => new FlatMapOperator(fn));
   }
 
@@ -75,13 +94,13 @@ export class Stream<T> {
 
   /** Each record with what an asynchronous function finds for it. */
   lookupJoin<R, U, M extends 'inner' | 'left' = 'inner'>(spec: LookupJoinSpec<T, R, U, M>): Stream<U> {
-    refuseAsync('lookupJoin', { pair: spec.pair, fallback: spec.fallback });
+    refuseAsync('lookupJoin', spec, ['lookup']);
     return this.#asynchronous('lookup-join', lookupWork(spec), spec.uid, spec.output);
   }
 
   /** The records of both streams, in any order. */
   union(...others: readonly Stream<T>[]): Stream<T> {
-    return new Stream(this.#builder, [...this.#ports, ...others.flatMap((other) => other.#ports)]);
+    return new Stream(this.#builder, [...this.#ports, ...others.flatMap((other) => portsOf(this.#builder, other))]);
   }
 
   /** Spreads the records evenly over the next operator's subtasks. */
@@ -98,6 +117,22 @@ export class Stream<T> {
       this.#builder,
       this.#ports.map((port) => ({ ...port, spread: 'broadcast' as const })),
     );
+  }
+
+  /**
+   * A handler of this stream's records, and one of `other`'s, which every subtask gets: these keep maps that all
+   * subtasks hold alike, in the checkpoint, and that the first handler reads.
+   */
+  connectBroadcast<R, const B extends BroadcastShape, U = never>(
+    other: Stream<R>,
+    spec: BroadcastSpec<T, R, B, U>,
+  ): Stream<U> {
+    refuseAsync('connectBroadcast', spec);
+    const create = (): Operator => new BroadcastOperator(spec as never);
+    const node = this.#builder.add({ kind: 'broadcast', uid: spec.uid, stateful: true, role: 'transform', create });
+    this.#builder.connect(this.#ports, node);
+    connectBroadcast(this.#builder, other, node);
+    return streamOf(this.#builder, node, spec.output ?? msgpack<U>());
   }
 
   /** What the operator of this stream sends to a side output. */
@@ -184,9 +219,19 @@ export class KeyedStream<K extends Key, T> {
     return this.#logic('aggregate', spec, aggregateLogic(spec));
   }
 
-  /** Splits each key's records into windows of event time. */
-  window(windows: TumblingWindows, options: WindowOptions<T> = {}): WindowedStream<K, T> {
-    return new WindowedStream(windows, options, (spec, logic) => this.#logic('window', spec, logic));
+  /** Splits each key's records into windows. */
+  window(windows: SessionWindows<T>, options?: WindowOptions<T>): WindowedStream<K, T, true>;
+  window(windows: FixedWindows | CountWindows, options?: WindowOptions<T>): WindowedStream<K, T>;
+  window(
+    windows: GlobalWindows,
+    options: WindowOptions<T> & { readonly trigger: Trigger<T, unknown> },
+  ): WindowedStream<K, T>;
+  window(windows: Windows<T>, options: WindowOptions<T> = {}): WindowedStream<K, T, boolean> {
+    const codec = this.#side.ports[0]?.codec as Codec<unknown> as Codec<T>;
+    return new WindowedStream(windows, options, {
+      codec,
+      add: (spec, logic) => this.#logic('window', spec, logic),
+    });
   }
 
   /** Two streams with keys of one type, for handlers that share state. */
@@ -236,7 +281,7 @@ export class KeyedStream<K extends Key, T> {
    */
   windowJoin<R, U, M extends JoinKind = 'inner'>(
     other: KeyedStream<K, R>,
-    windows: TumblingWindows,
+    windows: FixedWindows,
     spec: WindowJoinSpec<K, T, R, U, M>,
   ): Stream<U> {
     refuseAsync('windowJoin', spec);
@@ -244,9 +289,38 @@ export class KeyedStream<K extends Key, T> {
     return this.#logic('window-join', spec, logic, other as unknown as KeyedStream<K, never>);
   }
 
+  /**
+   * Handlers with state and timers, and one of `other`'s records, which every subtask gets: these keep maps that all
+   * subtasks hold alike, in the checkpoint, and that the handlers by key read.
+   */
+  connectBroadcast<R, const B extends BroadcastShape, S extends StateShape = Record<never, never>, U = never>(
+    other: Stream<R>,
+    spec: KeyedBroadcastSpec<K, T, R, B, S, U>,
+  ): Stream<U> {
+    refuseAsync('connectBroadcast', spec, ['onRecord', 'onTimer', 'onProcessingTimer']);
+    const keyed = (create: (logic: KeyedLogic) => KeyedOperator): Operator =>
+      new KeyedBroadcastOperator(spec as never, create);
+    const logic = { kind: 'broadcast', create: keyed };
+    const node = this.#add(spec, logic, [this.#side]);
+    connectBroadcast(this.#builder, other, node);
+    return streamOf(this.#builder, node, spec.output ?? msgpack<U>());
+  }
+
+  /** Of the records of a key those with which something new begins, or the newest. */
+  deduplicate(options: DeduplicateOptions<T> = {}): Stream<T> {
+    const codec = options.codec ?? (this.#side.ports[0]?.codec as Codec<unknown> as Codec<T>);
+    return this.#logic('deduplicate', { ...options, output: codec }, deduplicateLogic(options));
+  }
+
+  /** The best records of each key so far, whenever they change. */
+  topN<U>(spec: TopNSpec<K, T, U>): Stream<U> {
+    refuseAsync('topN', spec);
+    return this.#logic('top-n', spec, topNLogic(spec));
+  }
+
   /** Each record with what an asynchronous function finds for its key, which may be kept in the key's state. */
   lookupJoin<R, U, M extends 'inner' | 'left' = 'inner'>(spec: KeyedLookupJoinSpec<K, T, R, U, M>): Stream<U> {
-    refuseAsync('lookupJoin', { pair: spec.pair, fallback: spec.fallback });
+    refuseAsync('lookupJoin', spec, ['lookup']);
     callPolicy(spec);
     return this.#logic('lookup-join', spec, () => keyedLookupLogic(spec));
   }
@@ -257,51 +331,29 @@ export class KeyedStream<K extends Key, T> {
     logic: KeyedLogic | (() => KeyedLogic),
     other?: KeyedStream<K, never>,
   ): Stream<U> {
+    if (other !== undefined) checkSameJob(this.#builder, other.#builder);
     const sides = other === undefined ? [this.#side] : [this.#side, other.#side];
-    const codec = sameCodec(spec.uid ?? kind, sides);
-    const keys = sides.map((side) => side.key);
-    const { execution } = spec;
-    checkExecution(spec.uid ?? kind, execution);
     const own = typeof logic === 'function' ? logic : (): KeyedLogic => logic;
-    const create = (): Operator => new KeyedOperator(own(), keys, codec, execution);
-    const node = this.#builder.add({ kind, uid: spec.uid, stateful: true, role: 'transform', create });
+    const node = this.#add(spec, { kind, create: (keyed) => keyed(own()) }, sides);
+    return streamOf(this.#builder, node, spec.output ?? msgpack<U>());
+  }
+
+  #add(
+    { uid, execution }: LogicSpec<unknown>,
+    { kind, create }: { kind: string; create: (keyed: (logic: KeyedLogic) => KeyedOperator) => Operator },
+    sides: readonly KeyedSide[],
+  ): number {
+    const codec = sameCodec(uid ?? kind, sides);
+    const keys = sides.map((side) => side.key);
+    checkExecution(uid ?? kind, execution);
+    const keyed = (logic: KeyedLogic): KeyedOperator => new KeyedOperator(logic, keys, codec, execution);
+    const draft = { kind, uid, stateful: true, role: 'transform', create: () => create(keyed) } as const;
+    const node = this.#builder.add(draft);
     for (const [input, side] of sides.entries()) {
       const partitioning = { kind: 'hash', key: side.key as (value: never) => unknown, keyCodec: codec } as const;
       this.#builder.connect(side.ports, node, { input, partitioning });
     }
-    return streamOf(this.#builder, node, spec.output ?? msgpack<U>());
-  }
-}
-
-/** Records grouped by key and window. */
-export class WindowedStream<K extends Key, T> {
-  readonly #windows: TumblingWindows;
-  readonly #options: WindowOptions<T>;
-  readonly #add: AddLogic;
-
-  constructor(windows: TumblingWindows, options: WindowOptions<T>, add: AddLogic) {
-    this.#windows = windows;
-    this.#options = options;
-    this.#add = add;
-  }
-
-  /** One result for each key and window, when the watermark has passed its end. */
-  aggregate<A, U>(spec: WindowAggregateSpec<K, T, A, U>): Stream<U> {
-    const { uid, execution } = this.#options;
-    refuseAsync('aggregate', spec);
-    return this.#add({ uid, execution, output: spec.output }, windowLogic(this.#windows, this.#options, spec));
-  }
-
-  /** The combination of a key's records in each window. */
-  reduce(combine: (a: T, b: T) => T, codec: Codec<T> = msgpack<T>()): Stream<T> {
-    refuseAsync('reduce', { reduce: combine });
-    return this.aggregate<{ value: T | undefined }, T>({
-      accumulator: boxed(codec),
-      output: codec,
-      create: () => ({ value: undefined }),
-      add: (box, record) => ({ value: box.value === undefined ? record : combine(box.value, record) }),
-      result: (box) => box.value as T,
-    });
+    return node;
   }
 }
 
@@ -327,14 +379,14 @@ function sameCodec(name: string, sides: readonly KeyedSide[]): Codec<never> {
   );
 }
 
-function streamOf<U>(builder: GraphBuilder, node: number, codec: Codec<U>): Stream<U> {
-  return new Stream(builder, [{ node, side: undefined, codec: codec as Codec<never>, spread: 'forward' }]);
+function checkSameJob(one: GraphBuilder, other: GraphBuilder): void {
+  if (one !== other) throw new MillraceError('job-graph', 'streams of two jobs cannot flow together');
 }
 
-function boxed<T>(codec: Codec<T>): Codec<{ value: T | undefined }> {
-  return {
-    format: codec.format,
-    encode: (box, writer) => codec.encode(box.value as T, writer),
-    decode: (reader) => ({ value: codec.decode(reader) }),
-  };
+function connectBroadcast<T>(builder: GraphBuilder, stream: Stream<T>, node: number): void {
+  builder.connect(portsOf(builder, stream), node, { input: 1, partitioning: { kind: 'broadcast' } });
+}
+
+function streamOf<U>(builder: GraphBuilder, node: number, codec: Codec<U>): Stream<U> {
+  return new Stream(builder, [{ node, side: undefined, codec: codec as Codec<never>, spread: 'forward' }]);
 }

@@ -125,9 +125,9 @@ export class AsyncMapOperator extends BaseOperator {
   }
 
   #call({ record, timestampMs }: Pending): MaybePromise<unknown> {
-    const { call, fallback } = this.#work;
-    const bounded = new BoundedCall(this.#host as CallHost, timestampMs, (ctx) => call(record, ctx));
-    const answer = bounded.run();
+    const work = this.#work;
+    const { fallback } = work;
+    const answer = new BoundedCall(this.#host as CallHost, timestampMs, (ctx) => work.call(record, ctx)).run();
     if (fallback === undefined || !isPending(answer)) return answer;
     return answer.catch((error: unknown) => fallback(record, error));
   }

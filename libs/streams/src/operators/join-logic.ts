@@ -12,7 +12,7 @@ const only = '';
  * other side's. A pair is emitted once, by whichever record comes second.
  */
 export function joinLogic<K, L, R, U>(spec: JoinSpec<K, L, R, U>): KeyedLogic {
-  const ttl = joinTtl(spec);
+  const ttl = ttlOption(spec);
   const sides = [spec.left, spec.right] as readonly JoinSide<unknown>[];
   const idOf = sides.map((side) => side.id ?? ((): string => only));
   return {
@@ -43,7 +43,7 @@ async function meetAll(other: MapHandle<string, unknown>, meet: (partner: unknow
 }
 
 /** The time to live of what waits for partners; the default of the state where none is named. */
-export function joinTtl(spec: { readonly ttl?: Duration }): TtlOptions {
+export function ttlOption(spec: { readonly ttl?: Duration }): TtlOptions {
   if (spec.ttl === undefined) return {};
   const ttlMs = durationMs(spec.ttl, 'ttl');
   if (ttlMs <= 0) throw new MillraceError('bad-argument', `ttl must be positive: ${ttlMs}`);

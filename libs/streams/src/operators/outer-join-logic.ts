@@ -2,7 +2,7 @@ import { bool, type Codec, type MapHandle, map, string, struct } from '@millrace
 import type { Change } from '../api/change.ts';
 import type { JoinSide, OuterJoinSpec, OuterKind } from '../api/joins.ts';
 import type { KeyedLogic, LogicContext } from '../api/process.ts';
-import { joinTtl } from './join-logic.ts';
+import { ttlOption } from './join-logic.ts';
 
 interface Waiting {
   readonly record: unknown;
@@ -20,7 +20,7 @@ type Side = MapHandle<string, Waiting>;
  * what was inserted is retracted, whatever has expired meanwhile.
  */
 export function outerJoinLogic<M extends OuterKind, K, L, R, U>(spec: OuterJoinSpec<M, K, L, R, U>): KeyedLogic {
-  const ttl = joinTtl(spec);
+  const ttl = ttlOption(spec);
   const sides = [spec.left, spec.right] as readonly JoinSide<unknown>[];
   const idOf = sides.map((side) => side.id ?? ((): string => ''));
   const keepsAlone = [spec.kind !== 'right', spec.kind !== 'left'] as const;

@@ -1,4 +1,6 @@
+import type { PlainContext } from '../api/broadcast.ts';
 import { BaseOperator } from './base-operator.ts';
+import { PlainCall } from './plain-call.ts';
 
 /** One record in, one out. */
 export class MapOperator extends BaseOperator {
@@ -30,14 +32,17 @@ export class FilterOperator extends BaseOperator {
 
 /** One record in, any number out, each with the timestamp of the one that came in. */
 export class FlatMapOperator extends BaseOperator {
-  readonly #fn: (value: unknown, timestampMs: number) => Iterable<unknown>;
+  readonly #fn: (value: unknown, timestampMs: number, ctx: PlainCall) => Iterable<unknown>;
+  #call: PlainCall | undefined;
 
-  constructor(fn: (value: never, timestampMs: number) => Iterable<unknown>) {
+  constructor(fn: (value: never, timestampMs: number, ctx: PlainContext<never>) => Iterable<unknown>) {
     super();
-    this.#fn = fn as (value: unknown, timestampMs: number) => Iterable<unknown>;
+    this.#fn = fn as unknown as (value: unknown, timestampMs: number, ctx: PlainCall) => Iterable<unknown>;
   }
 
   override record(value: unknown, timestampMs: number): void {
-    for (const result of this.#fn(value, timestampMs)) this.output.emit(result, timestampMs);
+    this.#call ??= new PlainCall(this.output);
+    this.#call.timestampMs = timestampMs;
+    for (const result of this.#fn(value, timestampMs, this.#call)) this.output.emit(result, timestampMs);
   }
 }
