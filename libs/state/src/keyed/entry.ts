@@ -56,12 +56,10 @@ export class Entry implements StateEntry, Resident {
   readonly sizes: number[];
   /** Bit for each state index: changed since it was last written to the table. */
   dirty = 0;
-  /** The row states are at hand; what a handler writes before is saved when they are. */
-  hasRow = false;
   /** The row is on its way. */
   fetching: Promise<void> | undefined = undefined;
-  /** Cells of the row whose states the job no longer declares. */
-  rest: Uint8Array | undefined = undefined;
+  /** The entry has changes that are saved when the row has come. */
+  awaitsRow = false;
   pins = 0;
   referenced = true;
   ringIndex = -1;

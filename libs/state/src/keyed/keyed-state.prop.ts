@@ -224,12 +224,16 @@ async function openAll(
 test('all kinds of state behave as their model, in flight together, through eviction, expiry, restore and rescale', async () => {
   let evictions = 0;
   let asynchronous = 0;
+  let cacheEvictions = 0;
+  let cacheHits = 0;
   await forSeeds(12, async (random) => {
     const clock = new ManualClock(1_000_000);
     const models = new Map<string, Model>();
     let handles: readonly SnapshotHandle[] = [];
     for (let generation = 1; generation <= 3; generation++) {
-      const workingSet = new WorkingSet({ bytesMax: [1, 4000, 1_000_000][random.below(3)] as number, clock });
+      const bytesMax = [1, 4000, 1_000_000][random.below(3)] as number;
+      const cacheBytesMax = [0, 2000, 1_000_000][random.below(3)] as number;
+      const workingSet = new WorkingSet({ bytesMax, cacheBytesMax, clock });
       const parallelism = 1 + random.below(4);
       const subtasks = await openAll(random, clock, workingSet, { generation, parallelism, handles });
       for (let round = 0; round < 12; round++) {
@@ -265,13 +269,22 @@ test('all kinds of state behave as their model, in flight together, through evic
         clock.advance(random.below(4) === 0 ? random.below(2 * ttlMs) : 0);
         if (random.below(4) === 0) await Promise.all(subtasks.map(async ({ state }) => state.flush()));
       }
-      handles = (await Promise.all(subtasks.map(({ state }) => state.snapshot(generation)))).map(asStored);
+      handles = (await Promise.all(subtasks.map(({ state }) => settledSnapshot(state, generation)))).map(asStored);
       await Promise.all(subtasks.map(({ state }) => state.close()));
       evictions += workingSet.evictions;
+      cacheEvictions += workingSet.cache.evictions;
+      cacheHits += workingSet.cache.hits;
       expect(workingSet.bytes).toBe(0);
     }
   });
   // The property says nothing if the interesting paths were never taken.
   expect(evictions).toBeGreaterThan(100);
   expect(asynchronous).toBeGreaterThan(100);
+  expect(cacheEvictions).toBeGreaterThan(100);
+  expect(cacheHits).toBeGreaterThan(100);
 });
+
+async function settledSnapshot(state: KeyedState<typeof shape>, checkpoint: number): Promise<SnapshotHandle> {
+  await state.settled();
+  return state.snapshot(checkpoint);
+}

@@ -74,30 +74,6 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('keyed state', () => {
-  test.each([false, true])(
-    'values of bytes are not kept once written, and read again as they were (slow: %s)',
-    async (slow) => {
-      const { state, workingSet } = await opened({ count: value(int64), last: value(bytes) }, { slow });
-      const sizeWithout = (await opened({ count: value(int64), last: value(bytes) })).workingSet.bytes;
-      for (let round = 1; round <= 3; round++) {
-        await on(state, 'a', async (facade) => {
-          const before = await facade.last.get();
-          expect(before).toEqual(round === 1 ? undefined : new Uint8Array(1000).fill(round - 1));
-          facade.last.set(new Uint8Array(1000).fill(round));
-          facade.count.set(round);
-          // Written behind while the record still works on it: the value stays at hand.
-          await state.flush();
-          expect(facade.last.get()).toEqual(new Uint8Array(1000).fill(round));
-          const updated = await facade.last.update((last) => last?.slice());
-          expect(updated).toEqual(new Uint8Array(1000).fill(round));
-        });
-        await state.flush();
-        expect(workingSet.bytes - sizeWithout).toBeLessThan(1000);
-      }
-      await on(state, 'a', (facade) => expect(facade.count.get()).toBe(3));
-    },
-  );
-
   test('a handler sees the states it declared, with their types', async () => {
     const { state } = await opened({
       total: value(int64),

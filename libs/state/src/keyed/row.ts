@@ -1,12 +1,9 @@
-import { ByteReader, type ByteWriter, MillraceError } from '@millrace/kernel';
+import { ByteReader, MillraceError } from '@millrace/kernel';
 import { rowStateId } from '../keys/key-layout.ts';
 import { type Entry, unloaded } from './entry.ts';
 import type { AccessScope } from './ports.ts';
 import type { CellContext } from './state-definition.ts';
 import type { ValueCell } from './value-cell.ts';
-
-/** Rows fetched behind handlers that only write, at a time; above it no record is admitted. */
-export const fetchesMax = 1024;
 
 /** A row state with the cell that reads and writes it. */
 export interface RowCell {
@@ -20,65 +17,175 @@ export interface RowCell {
  * The single values of a key that lie together in one entry of the table: one read and one write for all of them. Stored
  * row = for each state that has a value: its id (2, big-endian) · length (4) · stored value.
  *
- * A row is written as a whole, so its other values have to be known: where a handler writes and has not read, the row is
- * fetched behind it, and the entry waits with its write until that is done.
+ * A value is decoded when it is first read; those that were not are copied as they are when the row is written. Where
+ * they are not at hand then, because handlers wrote and did not read, the row is fetched and written when it has come.
  */
 export class Row {
   /** Bits of the row's states in an entry. */
   readonly mask: number;
   readonly #cells: readonly RowCell[];
   readonly #byId = new Map<number, RowCell>();
+  /** The table has row states that the job no longer declares. */
+  readonly #keepsOthers: boolean;
   readonly #context: CellContext;
-  readonly #fetches = new Set<Promise<void>>();
+  #fetching = 0;
+  #waiting: Array<() => void> = [];
 
-  constructor(cells: readonly RowCell[], context: CellContext) {
+  constructor(cells: readonly RowCell[], keepsOthers: boolean, context: CellContext) {
     this.#cells = cells;
+    this.#keepsOthers = keepsOthers;
     this.#context = context;
     this.mask = cells.reduce((mask, { index }) => mask | (1 << index), 0);
     for (const cell of cells) this.#byId.set(cell.id, cell);
   }
 
-  /** Rows that are being fetched behind handlers. */
+  /** Rows on their way. */
   get fetching(): number {
-    return this.#fetches.size;
+    return this.#fetching;
   }
 
-  /** Resolves when one of them has come. */
-  async fetched(): Promise<void> {
-    await Promise.race(this.#fetches);
+  /** Resolves when no row is on its way. */
+  fetched(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Reads the row of an entry that does not have it; a promise when it is not at hand. */
-  load(entry: Entry, scope: AccessScope): Promise<void> | undefined {
-    if (entry.fetching !== undefined) return waited(entry.fetching, scope);
-    if (this.#peek(entry)) return undefined;
-    return waited(this.#fetch(entry), scope);
+  /** Decodes the value of a cell that is {@link unloaded}; a promise when the row is not at hand. */
+  load(entry: Entry, index: number, scope: AccessScope): Promise<void> | undefined {
+    if (entry.fetching === undefined) {
+      const reader = this.#peek(entry);
+      if (reader !== 'unknown') {
+        this.#decode(entry, reader, index);
+        return undefined;
+      }
+    }
+    return waited(entry.fetching ?? this.#fetch(entry), scope);
   }
 
-  /** For a write to an entry without its row. */
-  fill(entry: Entry): void {
-    if (entry.fetching !== undefined || this.#peek(entry)) return;
-    const fetch = this.#fetch(entry);
-    this.#fetches.add(fetch);
-    // A failure has been noted as that of the whole state.
-    const done = (): void => void this.#fetches.delete(fetch);
-    fetch.then(done, done);
+  /** Appends the row to the writer's batch; false when it has to be fetched first, and then it is saved when it comes. */
+  save(entry: Entry): boolean {
+    const stored = this.#stored(entry);
+    if (stored === 'unknown') {
+      entry.awaitsRow = true;
+      if (entry.fetching === undefined) void this.#fetch(entry).catch(ignored);
+      return false;
+    }
+    this.#write(entry, stored);
+    return true;
   }
 
-  /** Appends the row to the writer's batch. */
-  save(entry: Entry): void {
+  /** What a save has to keep of the stored row. Where that is on its way it is awaited, or it would come as news. */
+  #stored(entry: Entry): ByteReader | 'unknown' | undefined {
+    if (entry.fetching !== undefined) return 'unknown';
+    return this.#needsStored(entry) ? this.#peek(entry) : undefined;
+  }
+
+  #needsStored(entry: Entry): boolean {
+    if (this.#keepsOthers) return true;
+    for (let i = 0; i < this.#cells.length; i++) {
+      if (entry.values[(this.#cells[i] as RowCell).index] === unloaded) return true;
+    }
+    return false;
+  }
+
+  /** The stored row, `undefined` when there is none. */
+  #peek(entry: Entry): ByteReader | 'unknown' | undefined {
+    const { reader, scratch } = this.#context;
+    this.#writeKey(entry);
+    const answer = reader.peek(scratch);
+    if (answer === 'unknown') return 'unknown';
+    return answer === 'found' ? reader.found : undefined;
+  }
+
+  /** Call after {@link #peek}, which leaves the key in the scratch. */
+  #fetch(entry: Entry): Promise<void> {
+    entry.pins++;
+    this.#fetching++;
+    const fetching = this.#fetched(entry, this.#context.reader.later(this.#context.scratch));
+    entry.fetching = fetching;
+    return fetching;
+  }
+
+  async #fetched(entry: Entry, reading: Promise<Uint8Array | undefined>): Promise<void> {
+    const { reader, scratch } = this.#context;
+    try {
+      const bytes = await reading;
+      this.#writeKey(entry);
+      reader.learn(scratch, bytes);
+      const stored = bytes === undefined ? undefined : new ByteReader(bytes);
+      for (let i = 0; i < this.#cells.length; i++) this.#decode(entry, stored, (this.#cells[i] as RowCell).index);
+      if (entry.awaitsRow) this.#write(entry, stored);
+    } catch (error) {
+      throw this.#context.failed(error);
+    } finally {
+      entry.fetching = undefined;
+      entry.pins--;
+      if (--this.#fetching === 0) this.#wake();
+    }
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+
+  #writeKey(entry: Entry): void {
+    const { scratch, keys } = this.#context;
+    scratch.reset();
+    keys.write(scratch, entry, rowStateId);
+  }
+
+  /** Takes the stored value of a cell, if it has not been read or written yet. Without a row, all are absent. */
+  #decode(entry: Entry, reader: ByteReader | undefined, index: number): void {
+    if (reader === undefined) return this.#absent(entry);
+    if (entry.values[index] !== unloaded) return;
+    const start = reader.position;
+    const { end } = reader;
+    let found = false;
+    while (!found && reader.position < end) {
+      const id = reader.u16be();
+      const length = reader.u32le();
+      const next = reader.position + length;
+      const known = this.#byId.get(id);
+      found = known !== undefined && known.index === index;
+      if (found) this.#install(entry, known as RowCell, reader, length);
+      reader.position = next;
+    }
+    if (!found) entry.values[index] = undefined;
+    reader.position = start;
+  }
+
+  #install(entry: Entry, { cell }: RowCell, reader: ByteReader, length: number): void {
+    try {
+      cell.install(entry, reader, length);
+    } catch (error) {
+      throw this.#context.failed(error);
+    }
+  }
+
+  #absent(entry: Entry): void {
+    for (let i = 0; i < this.#cells.length; i++) {
+      const { index } = this.#cells[i] as RowCell;
+      if (entry.values[index] === unloaded) entry.values[index] = undefined;
+    }
+  }
+
+  #write(entry: Entry, stored: ByteReader | undefined): void {
     const { writer, keys } = this.#context;
     const { batch } = writer;
     const { arena } = batch;
+    entry.awaitsRow = false;
+    entry.dirty &= ~this.mask;
     batch.begin();
     keys.write(arena, entry, rowStateId);
     batch.endKey();
     const start = arena.position;
     let expiresAtMs = 0;
-    let endless = entry.rest !== undefined;
+    let isEndless = false;
     for (let i = 0; i < this.#cells.length; i++) {
       const { id, index, name, cell } = this.#cells[i] as RowCell;
-      if (entry.values[index] === undefined) continue;
+      const value = entry.values[index];
+      if (value === undefined || value === unloaded) continue;
       arena.u16be(id);
       arena.u32le(0);
       const from = arena.position;
@@ -89,83 +196,35 @@ export class Row {
       }
       arena.view.setUint32(from - 4, arena.position - from, true);
       const cellExpiresAtMs = entry.expiresAtMs[index] as number;
-      if (cellExpiresAtMs === 0) endless = true;
+      if (cellExpiresAtMs === 0) isEndless = true;
       else if (cellExpiresAtMs > expiresAtMs) expiresAtMs = cellExpiresAtMs;
     }
-    if (entry.rest !== undefined) arena.raw(entry.rest);
+    if (stored !== undefined && this.#copyOthers(entry, stored)) isEndless = true;
     if (arena.position === start) batch.delete();
-    else batch.put(endless ? 0 : expiresAtMs);
+    else batch.put(isEndless ? 0 : expiresAtMs);
     writer.addedForReads();
   }
 
-  #peek(entry: Entry): boolean {
-    const { reader, scratch } = this.#context;
-    this.#key(entry);
-    try {
-      const answer = reader.peek(scratch);
-      if (answer === 'unknown') return false;
-      this.#install(entry, answer === 'found' ? reader.found : undefined);
-      return true;
-    } catch (error) {
-      throw this.#context.failed(error);
-    }
-  }
-
-  /** Call after {@link #peek}, which leaves the key in the scratch. */
-  #fetch(entry: Entry): Promise<void> {
-    entry.pins++;
-    const fetching = this.#fetched(entry, this.#context.reader.later(this.#context.scratch));
-    entry.fetching = fetching;
-    return fetching;
-  }
-
-  async #fetched(entry: Entry, reading: Promise<Uint8Array | undefined>): Promise<void> {
-    const { reader, scratch } = this.#context;
-    try {
-      const bytes = await reading;
-      this.#key(entry);
-      reader.learn(scratch, bytes);
-      this.#install(entry, bytes === undefined ? undefined : new ByteReader(bytes));
-    } catch (error) {
-      throw this.#context.failed(error);
-    } finally {
-      entry.fetching = undefined;
-      entry.pins--;
-    }
-  }
-
-  #key(entry: Entry): ByteWriter {
-    const { scratch, keys } = this.#context;
-    scratch.reset();
-    keys.write(scratch, entry, rowStateId);
-    return scratch;
-  }
-
-  /** Takes the values that have not been written meanwhile. */
-  #install(entry: Entry, reader: ByteReader | undefined): void {
-    if (reader !== undefined) this.#take(entry, reader);
-    for (let i = 0; i < this.#cells.length; i++) {
-      const { index } = this.#cells[i] as RowCell;
-      if (entry.values[index] === unloaded) entry.values[index] = undefined;
-    }
-    entry.hasRow = true;
-  }
-
-  #take(entry: Entry, reader: ByteReader): void {
-    const { end } = reader;
-    let rest: Uint8Array[] | undefined;
-    while (reader.position < end) {
+  /** Appends the cells that were not decoded; true when there are some. Their expiry stays within them. */
+  #copyOthers(entry: Entry, reader: ByteReader): boolean {
+    const { arena } = this.#context.writer.batch;
+    let copied = false;
+    while (reader.position < reader.end) {
       const start = reader.position;
-      const id = reader.u16be();
+      const known = this.#byId.get(reader.u16be());
       const next = reader.u32le() + reader.position;
-      const known = this.#byId.get(id);
-      if (known === undefined) (rest ??= []).push(reader.bytes.slice(start, next));
-      else if (entry.values[known.index] === unloaded) known.cell.install(entry, reader, next - reader.position);
+      if (known === undefined || entry.values[known.index] === unloaded) {
+        arena.range(reader.bytes, start, next);
+        copied = true;
+      }
       reader.position = next;
     }
-    if (rest !== undefined) entry.rest = Buffer.concat(rest);
+    return copied;
   }
 }
+
+/** Noted as the failure of the whole state by then. */
+function ignored(): void {}
 
 async function waited(fetching: Promise<void>, scope: AccessScope): Promise<void> {
   scope.enter();

@@ -16,7 +16,7 @@ import { Entry, type EntryOwner, type EntrySpace, type EntryTemplate, entryTempl
 import { EntryKeys } from './entry-keys.ts';
 import { type FacadeClass, facadeClass, type RunningState, runState } from './facade.ts';
 import type { AccessScope, KeyedState, KeyedStateOptions, StateEntry, TimerQueue } from './ports.ts';
-import { fetchesMax, Row, type RowCell, savingFailed } from './row.ts';
+import { Row, type RowCell, savingFailed } from './row.ts';
 import type { CellContext } from './state-definition.ts';
 import { TableCache } from './table-cache.ts';
 import { microtaskBatcher, TableReader } from './table-reader.ts';
@@ -25,6 +25,9 @@ import { ValueCell } from './value-cell.ts';
 import type { WorkingSet } from './working-set.ts';
 
 const dirtyEntriesMaxDefault = 8192;
+
+/** Rows on their way at which no record is admitted. */
+const fetchesMax = 8192;
 
 /**
  * Loads and checks the table's catalog and gives the runtime of its states. Throws `state-incompatible`, naming state
@@ -89,7 +92,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
       this.#states.push(state);
       byName.set(definition.name, state);
     }
-    this.#row = rowOf(this.#states, context);
+    this.#row = rowOf(this.#states, catalog, context);
     this.#facade = facadeClass<S>(byName);
     const expires = Object.values(options.shape).some((descriptor) => descriptor.ttl !== undefined);
     this.#template = entryTemplate(this.#states.length, expires);
@@ -116,9 +119,9 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   }
 
   settled(): MaybePromise<void> {
-    const row = this.#row;
-    if (row === undefined || row.fetching === 0) return undefined;
-    return row.fetched().then(() => this.settled());
+    if (this.#row === undefined) return undefined;
+    this.#writeBehind();
+    return this.#row.fetching === 0 ? undefined : this.#row.fetched().then(() => this.settled());
   }
 
   enter(key: unknown, namespace?: KeyValue): StateEntry {
@@ -152,6 +155,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
 
   async snapshot(checkpoint: number, parent?: TraceContext): Promise<SnapshotHandle> {
     const writing = this.flush();
+    assert(this.#row === undefined || this.#row.fetching === 0, 'a snapshot of a state that is not settled');
     const [handle] = await Promise.all([this.#table.snapshot(checkpoint, parent), writing]);
     return handle;
   }
@@ -206,7 +210,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   }
 
   #markDirty(entry: Entry, bit: number, changes: number): void {
-    if (entry.dirty === 0) this.#dirty.push(entry);
+    if (entry.dirty === 0 || entry.awaitsRow) this.#dirty.push(entry);
     entry.dirty |= bit;
     this.#dirtyCount += changes;
     if (this.#dirtyCount >= this.#dirtyMax) this.#writeBehind();
@@ -240,8 +244,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     entry.dirty = 0;
     const row = this.#row;
     if (row !== undefined && (bits & row.mask) !== 0) {
-      if (entry.hasRow) row.save(entry);
-      else this.#putOff(entry, bits & row.mask);
+      if (!row.save(entry)) entry.dirty = bits & row.mask;
       bits &= ~row.mask;
     }
     for (let i = 0; bits !== 0; i++, bits >>>= 1) {
@@ -254,23 +257,18 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
       }
     }
   }
-
-  /** Its row is being fetched. */
-  #putOff(entry: Entry, bits: number): void {
-    entry.dirty = bits;
-    this.#dirty.push(entry);
-  }
 }
 
 /** The row of the states that lie in it; none without such states. */
-function rowOf(states: readonly RunningState[], context: CellContext): Row | undefined {
+function rowOf(states: readonly RunningState[], catalog: Catalog, context: CellContext): Row | undefined {
   const cells: RowCell[] = [];
   for (const { definition, cell } of states) {
     const { id, name, index, inRow } = definition;
     if (inRow && cell instanceof ValueCell) cells.push({ id, name, index, cell });
   }
   if (cells.length === 0) return undefined;
-  const row = new Row(cells, context);
+  const stored = Object.values(catalog.states).filter((state) => state.inRow === true).length;
+  const row = new Row(cells, stored > cells.length, context);
   for (const { cell } of cells) cell.row = row;
   return row;
 }

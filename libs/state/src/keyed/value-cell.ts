@@ -46,7 +46,6 @@ export class ValueCell<T> {
     entry.values[index] = value;
     if (this.#ttl !== undefined) entry.expiresAtMs[index] = expiryOf(this.#ttl, this.#context.clock);
     if (entry.sizes[index] === 0) this.#resize(entry, guessBytes(value));
-    if (this.row !== undefined && !entry.hasRow) this.row.fill(entry);
     if ((entry.dirty & this.#bit) === 0) this.#context.markDirty(entry, this.#bit, 1);
   }
 
@@ -91,7 +90,7 @@ export class ValueCell<T> {
   }
 
   #loadRow(row: Row, entry: Entry, scope: AccessScope): MaybePromise<T | undefined> {
-    const pending = row.load(entry, scope);
+    const pending = row.load(entry, this.#index, scope);
     return pending === undefined ? this.at(entry) : pending.then(() => this.at(entry));
   }
 
