@@ -72,7 +72,7 @@ export type {
 export type { DeduplicateOptions, TopNSpec } from './api/ranking.ts';
 export { type SideTag, sideTag } from './api/side-tag.ts';
 export type { Sink } from './api/sink.ts';
-export type { ReaderContext, Source, SourceReader, Split, SplitPosition } from './api/source.ts';
+export type { EmitRecord, ReaderContext, Source, SourceReader, Split, SplitPosition } from './api/source.ts';
 export type { SchemaOutput, StandardIssue, StandardResult, StandardSchema } from './api/standard-schema.ts';
 export {
   type ConnectedStreams,
@@ -81,7 +81,15 @@ export {
   type ToStreamOptions,
 } from './api/stream.ts';
 export { type EarlyFiring, type Trigger, type TriggerDecision, type TriggerMoment, trigger } from './api/trigger.ts';
-export { boundedOutOfOrderness, monotonous, type WatermarkOptions, type WatermarkStrategy } from './api/watermarks.ts';
+export {
+  boundedOutOfOrderness,
+  customWatermarks,
+  monotonous,
+  perRecord,
+  type WatermarkOptions,
+  type WatermarkStrategy,
+  type WatermarkTracker,
+} from './api/watermarks.ts';
 export type { WindowedStream } from './api/windowed-stream.ts';
 export {
   type CountWindowOptions,

@@ -26,10 +26,20 @@ export interface ReaderContext {
   readonly known: readonly string[];
 }
 
+/** Takes a record, and the split that it is from where the reader tells them apart. */
+export type EmitRecord<T> = (record: T, split?: Split) => void;
+
 /** Reads the splits of one subtask. */
 export interface SourceReader<T> {
   /** Emits at most `recordsMax` records. `end`: every split is done. A promise: nothing at hand until it resolves. */
-  read(recordsMax: number, emit: (record: T) => void): Poll;
+  read(recordsMax: number, emit: EmitRecord<T>): Poll;
+  /**
+   * Of a reader that reads its splits side by side, the way that each has a time of its own: those that are open now. Watermarks
+   * are then kept for each split, and each record is emitted with its split.
+   */
+  openSplits?(): readonly Split[];
+  /** These splits are too far ahead of the others: it emits nothing of them until it is told otherwise. */
+  pause?(ids: ReadonlySet<string>): void;
   /** The splits that are not done yet. */
   positions(): readonly SplitPosition[];
   /** A checkpoint with these positions, taken before, is registered. For those who tell others how far they are; returns at once. */

@@ -1,11 +1,14 @@
-import { assert, type Clock, sleep } from '@millrace/kernel';
+import { assert, type Clock, MillraceError, sleep } from '@millrace/kernel';
 import type { FromOptions } from '../api/from-options.ts';
-import type { Source, SourceReader, SplitPosition } from '../api/source.ts';
-import type { WatermarkStrategy } from '../api/watermarks.ts';
+import type { Source, SourceReader, Split, SplitPosition } from '../api/source.ts';
 import type { OperatorContext, OperatorPart, Poll, SourceOperator } from '../runtime/operator.ts';
 import { BaseOperator } from './base-operator.ts';
 import { RateLimit } from './rate-limit.ts';
 import { dealSplits, restoreSource, sourceItems } from './source-state.ts';
+import { SplitTimes } from './split-time.ts';
+
+/** How often a source that has to wait for others looks how far they are. */
+const alignmentCheckMs = 5;
 
 /**
  * Runs a source's reader: deals the splits, keeps the rate, stamps the records, and concludes watermarks. What has been
@@ -17,7 +20,7 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
   #reader: SourceReader<T> | undefined;
   #rate: RateLimit | undefined;
   #watermarkMs = Number.NEGATIVE_INFINITY;
-  #newestMs = Number.NEGATIVE_INFINITY;
+  #times: SplitTimes<T> | undefined;
   #concludedMs = Number.NEGATIVE_INFINITY;
   #emitted = 0;
   #idle = false;
@@ -25,8 +28,8 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
   #restored = false;
   /** Positions of checkpoints that are not registered, for a reader that wants to know when they are. */
   #unregistered: ReadonlyArray<{ readonly checkpoint: number; readonly positions: readonly SplitPosition[] }> = [];
-  /** When the source began to wait for records. */
-  #waitingSinceMs: number | undefined;
+  /** Time spent reading and waiting for input: what idleness is measured by. It stands still while the source is held up. */
+  #readingMs = 0;
 
   constructor(source: Source<T>, options: FromOptions<T>) {
     super();
@@ -51,6 +54,8 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     if (perSecond !== undefined) this.#rate = new RateLimit(clock, perSecond / parallelism);
     if (restored !== undefined) this.#watermarkMs = restored.watermarkMs;
     this.#restored = restored !== undefined;
+    const { watermarks } = this.#options;
+    if (watermarks !== undefined) this.#times = new SplitTimes(watermarks, this.#reader.openSplits?.());
   }
 
   override record(): void {
@@ -64,18 +69,24 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
       max = Math.min(max, this.#rate.allowed());
       if (max < 1) return sleep(this.#clock, this.#rate.waitMs());
     }
+    const times = this.#times;
+    if (times !== undefined && this.#options.watermarks?.aheadMaxMs !== undefined && this.#mustWait(times)) {
+      return sleep(this.#clock, alignmentCheckMs);
+    }
     const before = this.#emitted;
+    const startMs = this.#clock.monotonicMs();
     const poll = this.#open.read(max, this.#emit);
-    const count = this.#emitted - before;
-    this.#rate?.take(count);
+    this.#rate?.take(this.#emitted - before);
     if (poll === 'end') {
       this.#activate();
       this.#advance(Number.POSITIVE_INFINITY);
       return 'end';
     }
-    if (count > 0) this.#activate();
-    if (this.#options.watermarks !== undefined) this.#conclude(this.#options.watermarks, poll !== 'more');
-    return poll === 'more' ? poll : this.#wait(poll);
+    if (times === undefined) return poll;
+    const nowMs = this.#clock.monotonicMs();
+    this.#readingMs += nowMs - startMs;
+    this.#conclude(times, nowMs, poll !== 'more');
+    return poll === 'more' ? poll : this.#wait(times, poll);
   }
 
   override snapshot(checkpoint: number): Promise<OperatorPart> {
@@ -108,13 +119,26 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     return this.context.slot.clock;
   }
 
-  readonly #emit = (record: T): void => {
+  readonly #emit = (record: T, split?: Split): void => {
     this.#emitted++;
     const stamp = this.#options.timestamp;
     const timestampMs = stamp === undefined ? 0 : stamp(record);
-    if (timestampMs > this.#newestMs) this.#newestMs = timestampMs;
+    if (!Number.isFinite(timestampMs)) this.#refuse(timestampMs);
+    const times = this.#times;
+    if (times === undefined) return this.output.emit(record, timestampMs);
+    const risen = times.record(split, record, timestampMs, this.#readingMs);
+    // What is idle protects no record: it is active before its first one.
+    if (this.#idle) this.#activate();
     this.output.emit(record, timestampMs);
+    if (risen) this.#advance(times.watermarkMs);
   };
+
+  #refuse(timestampMs: number): never {
+    const { uid } = this.context;
+    throw new MillraceError('source-input', `${uid}: the timestamp of a record is ${timestampMs}`, {
+      details: { operator: uid },
+    });
+  }
 
   /** The first thing after a restore: where time had been, before any record. */
   #resume(): void {
@@ -122,12 +146,32 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     if (this.#watermarkMs > Number.NEGATIVE_INFINITY) this.output.watermark(this.#watermarkMs);
   }
 
-  /** A watermark from what has been read, when one is due; `now` when there is nothing more to read for a while. */
-  #conclude(strategy: WatermarkStrategy, now: boolean): void {
-    const nowMs = this.#clock.monotonicMs();
-    if (!now && nowMs - this.#concludedMs < strategy.intervalMs) return;
+  /** Watermark and status from what has been read, when they are due; `now` when there is nothing to read for a while. */
+  #conclude(times: SplitTimes<T>, nowMs: number, now: boolean): void {
+    if (!now && nowMs - this.#concludedMs < (this.#options.watermarks?.intervalMs ?? 0)) return;
     this.#concludedMs = nowMs;
-    this.#advance(this.#newestMs - strategy.outOfOrdernessMs - 1);
+    this.#look(times);
+    const { idle } = times;
+    if (!idle) this.#activate();
+    this.#advance(times.watermarkMs);
+    if (!idle || this.#idle) return;
+    this.#idle = true;
+    this.output.status(true);
+  }
+
+  #look(times: SplitTimes<T>): void {
+    const open = this.#open.openSplits?.();
+    if (open !== undefined) times.sync(open, this.#readingMs);
+    times.look(this.#readingMs);
+  }
+
+  /** True when every split is too far ahead of the others. What these wait for has been sent then. */
+  #mustWait(times: SplitTimes<T>): boolean {
+    this.#look(times);
+    const { all, changed, ids } = times.align(this.context.downstreamWatermarkMs?.() ?? Number.POSITIVE_INFINITY);
+    if (changed) this.#open.pause?.(ids);
+    if (all) this.#advance(times.watermarkMs);
+    return all;
   }
 
   #advance(watermarkMs: number): void {
@@ -137,25 +181,25 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
   }
 
   #activate(): void {
-    this.#waitingSinceMs = undefined;
     if (!this.#idle) return;
     this.#idle = false;
     this.output.status(false);
   }
 
-  /** Nothing at hand. Idle time counts only here: a source that is backpressured is not asked, and not idle. */
-  #wait(poll: Promise<void>): Promise<void> {
-    const idleMs = this.#options.watermarks?.idleMs;
-    if (idleMs === undefined || this.#idle) return poll;
-    const nowMs = this.#clock.monotonicMs();
-    this.#waitingSinceMs ??= nowMs;
-    const leftMs = this.#waitingSinceMs + idleMs - nowMs;
-    if (leftMs <= 0) {
-      this.#idle = true;
-      this.output.status(true);
-      return poll;
+  /** Nothing at hand: until there is, until a split becomes idle, or until one that was paused may go on. */
+  #wait(times: SplitTimes<T>, poll: Promise<void>): Promise<void> {
+    const idleMs = times.untilIdleMs(this.#readingMs);
+    const waitMs = times.anyPaused ? Math.min(idleMs, alignmentCheckMs) : idleMs;
+    return waitMs === Number.POSITIVE_INFINITY ? poll : this.#counted(poll, waitMs);
+  }
+
+  async #counted(poll: Promise<void>, waitMs: number): Promise<void> {
+    const startMs = this.#clock.monotonicMs();
+    try {
+      await firstOf(poll, this.#clock, Math.max(0, waitMs));
+    } finally {
+      this.#readingMs += this.#clock.monotonicMs() - startMs;
     }
-    return firstOf(poll, this.#clock, leftMs);
   }
 }
 

@@ -24,6 +24,11 @@ export interface OperatorContext {
   readonly restoredTables: readonly SnapshotHandle[];
   /** This subtask's share of the operator's list state; undefined on an empty start. */
   readonly restoredList: readonly unknown[] | undefined;
+  /**
+   * The watermark that the tasks behind this one have reached in this slot, over all subtasks that they get records from; absent
+   * where there are none. For sources that must not run far ahead of the others.
+   */
+  downstreamWatermarkMs?(): number;
   /** Ends the attempt with this failure: for faults that arise outside a call of the task. */
   fail(error: unknown): void;
 }
