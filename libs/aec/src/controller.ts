@@ -198,7 +198,7 @@ export class AsyncExecutionController<K, R> {
     const epochs = this.#epochs;
     const outer = epochs.current;
     this.#running = true;
-    epochs.current = epoch;
+    if (outer !== epoch) epochs.current = epoch;
     try {
       const result: unknown = this.#options.handle(record, key, epoch);
       return result === undefined ? undefined : asPromise(result);
@@ -207,7 +207,7 @@ export class AsyncExecutionController<K, R> {
       return undefined;
     } finally {
       this.#running = false;
-      epochs.current = outer;
+      if (outer !== epoch) epochs.current = outer;
     }
   }
 

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { aec } from './aec.ts';
 import { slot } from './slot.ts';
 import { wordcount } from './wordcount.ts';
 
@@ -6,8 +7,10 @@ const usage = `npm run bench -- wordcount [--json] [--flink DIR] [--keys 100000,
                              [--repeats 3] [--backends forst,rocksdb,hashmap] [--interval 5000] [--read-both 0]
                              [--slot-memory 2g]
 npm run bench -- slot      [--json] [--keys …] [--seconds 20] [--repeats 3] [--interval 5000] [--read-both 0]
+npm run bench -- aec       [--json]
 
 wordcount     the whole stack; slot: one slot alone in this process, for profiles
+aec           throughput by state latency and in-flight limit; the controller against a bare loop
 --read-both 1  read the old payload, too, before it is replaced
 --flink DIR   also run Apache Flink on the same work (a directory with the peer's run.sh) and print ratios`;
 
@@ -39,6 +42,7 @@ const common = {
   checkpointIntervalMs: Number(values.interval),
 };
 const benches: Readonly<Record<string, () => Promise<void>>> = {
+  aec: () => aec(common),
   slot: () => slot(common),
   wordcount: () =>
     wordcount({

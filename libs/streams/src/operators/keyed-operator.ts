@@ -1,4 +1,4 @@
-import { AsyncExecutionController, type Epoch, RequestBatcher, type RequestBatcherOptions } from '@millrace/aec';
+import { AsyncExecutionController, type Epoch } from '@millrace/aec';
 import { assert, isPending, type MaybePromise, MillraceError } from '@millrace/kernel';
 import {
   type Codec,
@@ -18,6 +18,7 @@ import type { KeyedLogic, SpawnedWork } from '../api/process.ts';
 import type { Operator, OperatorContext, OperatorPart } from '../runtime/operator.ts';
 import { KeyedCall, processingTimerInput, spawnedInput, timerInput } from './keyed-call.ts';
 import { ProcessingTimers } from './processing-timers.ts';
+import { requestBatching } from './request-batching.ts';
 import { restoredWatermarkMs, storedWatermark } from './stored-watermark.ts';
 import { workingSetOf } from './working-sets.ts';
 
@@ -69,6 +70,7 @@ export class KeyedOperator implements Operator {
 
   async open(context: OperatorContext): Promise<void> {
     const { slot } = context;
+    const execution = executionSettings(this.#execution, slot.settings.inFlightLimit);
     const table = await slot.store.openTable(
       {
         job: slot.job,
@@ -87,7 +89,7 @@ export class KeyedOperator implements Operator {
       keyCodec: this.#keyCodec,
       workingSet: workingSetOf(slot),
       clock: slot.clock,
-      batcher: batched,
+      batcher: requestBatching(execution.inFlightLimit),
       onFailure: (error) => context.fail(error),
     });
     this.#watermarkMs = restoredWatermarkMs(slot.restore ?? [], context);
@@ -98,7 +100,7 @@ export class KeyedOperator implements Operator {
       'Records that came after the allowed lateness and went to no side output.',
     );
     this.#controller = new AsyncExecutionController({
-      ...executionSettings(this.#execution, slot.settings.inFlightLimit),
+      ...execution,
       handle: (call, _key, epoch) => this.#handle(call, epoch),
       onFailure: (error) => context.fail(error),
     });
@@ -375,12 +377,4 @@ export class KeyedOperator implements Operator {
     const eventMs = Number.isFinite(watermarkMs) ? watermarkMs + 1 : 0;
     return new KeyedCall(this, key, namespace, eventMs, watermarkMs, timeMs, processingTimerInput);
   }
-}
-
-/** The controller's batcher as the state's: what the records of one tick ask for leaves together. */
-function batched<Req, Res>(
-  execute: RequestBatcherOptions<Req, Res>['execute'],
-): { submit(request: Req): Promise<Res> } {
-  const requests = new RequestBatcher<Req, Res>({ execute });
-  return { submit: (request) => requests.request(request) };
 }
