@@ -56,6 +56,7 @@ export type {
   JoinKind,
   JoinSide,
   JoinSpec,
+  JoinWindows,
   LateTags,
   OuterJoinSpec,
   OuterKind,

@@ -2,7 +2,7 @@ import type { Codec } from '@millrace/state';
 import type { Duration } from './duration.ts';
 import type { KeyedOptions } from './execution.ts';
 import type { SideTag } from './side-tag.ts';
-import type { Window } from './windows.ts';
+import type { FixedWindows, SessionWindows, Window } from './windows.ts';
 
 /** Which records without a partner are in the result, too. */
 export type JoinKind = 'inner' | OuterKind;
@@ -60,6 +60,9 @@ export interface IntervalJoinSpec<K, L, R, U, M extends JoinKind = 'inner'> exte
   readonly output: Codec<U>;
   pair(left: LeftOf<M, L>, right: RightOf<M, R>, key: K): U;
 }
+
+/** Windows that close by themselves; a session goes on with the records of either side. */
+export type JoinWindows<T> = FixedWindows | SessionWindows<T>;
 
 /** Pairs the records of two streams that have the same key and lie in the same window. */
 export interface WindowJoinSpec<K, L, R, U, M extends JoinKind = 'inner'> extends KeyedOptions {

@@ -92,7 +92,7 @@ export interface LogicContext extends KeyedContext<unknown, StateShape, unknown>
   /** The pane of this key in another namespace, or in none, for as long as the handler runs. */
   in(namespace: KeyValue | undefined): LogicPane;
   /** The record is too late: to the side output `late`, or dropped and counted. */
-  late(record: unknown): void;
+  late(): void;
 }
 
 /** What a keyed operator does, with its types erased: the operator host runs it. */

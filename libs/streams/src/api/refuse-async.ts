@@ -12,7 +12,7 @@ export function refuseAsync(kind: string, functions: object, mayWait: readonly s
     if (typeof fn !== 'function' || fn.constructor.name !== 'AsyncFunction' || mayWait.includes(name)) continue;
     throw new MillraceError(
       'job-graph',
-      `${operator} takes a synchronous function${name === kind ? '' : ` as ${name}`}; await in mapAsync or lookupJoin, or inside process({ onRecord }) after keyBy`,
+      `${operator} takes a synchronous function${name === kind ? '' : ` as ${name}`}; await inside process({ onRecord }) after keyBy, or in mapAsync`,
       { details: { operator: typeof uid === 'string' ? uid : kind } },
     );
   }

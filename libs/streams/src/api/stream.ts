@@ -21,7 +21,15 @@ import type { AsyncContext, AsyncMapOptions, KeyedLookupJoinSpec, LookupJoinSpec
 import type { BroadcastShape, BroadcastSpec, KeyedBroadcastSpec, PlainContext } from './broadcast.ts';
 import { type Change, change } from './change.ts';
 import { checkExecution, type Execution, type KeyedOptions } from './execution.ts';
-import type { IntervalJoinSpec, JoinKind, JoinSpec, OuterJoinSpec, OuterKind, WindowJoinSpec } from './joins.ts';
+import type {
+  IntervalJoinSpec,
+  JoinKind,
+  JoinSpec,
+  JoinWindows,
+  OuterJoinSpec,
+  OuterKind,
+  WindowJoinSpec,
+} from './joins.ts';
 import type { ConnectSpec, KeyedLogic, OperatorOptions, ProcessSpec } from './process.ts';
 import type { DeduplicateOptions, TopNSpec } from './ranking.ts';
 import { refuseAsync } from './refuse-async.ts';
@@ -275,13 +283,10 @@ export class KeyedStream<K extends Key, T> {
     return this.#logic('interval-join', spec, logic, other as unknown as KeyedStream<K, never>);
   }
 
-  /**
-   * Every pair of records of one key that lie in one window, when the window is over. Its records are held in one value:
-   * for windows of some thousand records of a key.
-   */
+  /** Every pair of records of one key that lie in one window, when the window is over; each window emits once. */
   windowJoin<R, U, M extends JoinKind = 'inner'>(
     other: KeyedStream<K, R>,
-    windows: FixedWindows,
+    windows: JoinWindows<T | R>,
     spec: WindowJoinSpec<K, T, R, U, M>,
   ): Stream<U> {
     refuseAsync('windowJoin', spec);

@@ -5,10 +5,10 @@ import { describe, expect, it } from 'vitest';
 import type { Change } from '../api/change.ts';
 import type { Flow } from '../api/flow.ts';
 import { job } from '../api/job.ts';
-import type { JoinKind, OuterKind } from '../api/joins.ts';
+import type { JoinKind, JoinWindows, OuterKind } from '../api/joins.ts';
 import type { KeyedStream } from '../api/stream.ts';
 import { boundedOutOfOrderness } from '../api/watermarks.ts';
-import { tumbling } from '../api/windows.ts';
+import { cumulative, session, sliding, tumbling } from '../api/windows.ts';
 import { buildGraph } from '../graph/build-graph.ts';
 import { callback, collect } from '../sinks/callback.ts';
 import { generator } from '../sources/generator.ts';
@@ -72,6 +72,43 @@ function expectedPairs(
     for (const r of rights) if (!lefts.some((l) => matches(l, r))) rows.push([undefined, r]);
   }
   return rows;
+}
+
+function randomWindows(random: SeededRandom): JoinWindows<Line> {
+  const sizeMs = 1 + random.below(400);
+  switch (random.below(4)) {
+    case 0:
+      return tumbling(sizeMs, { offset: random.below(100) });
+    case 1:
+      return sliding(sizeMs, 1 + Math.floor(sizeMs / 4) + random.below(100));
+    case 2:
+      return cumulative(sizeMs * 3, sizeMs);
+    default:
+      return session(1 + random.below(60));
+  }
+}
+
+/** Every window, as [start, end), in which one of the lines of a key can be. */
+function windowsOf(lines: readonly Line[], windows: JoinWindows<Line>): [number, number][] {
+  const times = lines.map((line) => line.timeMs).toSorted((a, b) => a - b);
+  const found: [number, number][] = [];
+  if (windows.kind === 'session') {
+    for (const timeMs of times) {
+      const last = found.at(-1);
+      const endMs = timeMs + windows.gapMs(lines[0] as Line);
+      if (last !== undefined && timeMs < last[1]) last[1] = endMs;
+      else found.push([timeMs, endMs]);
+    }
+    return found;
+  }
+  const { sizeMs, offsetMs } = windows;
+  const everyMs = windows.kind === 'sliding' ? windows.everyMs : sizeMs;
+  const stepMs = windows.kind === 'cumulative' ? windows.stepMs : sizeMs;
+  const firstMs = Math.floor(((times[0] ?? 0) - offsetMs - sizeMs) / everyMs) * everyMs + offsetMs;
+  for (let startMs = firstMs; startMs <= (times.at(-1) ?? 0); startMs += everyMs) {
+    for (let endMs = startMs + stepMs; endMs <= startMs + sizeMs; endMs += stepMs) found.push([startMs, endMs]);
+  }
+  return found;
 }
 
 const joinKinds: readonly JoinKind[] = ['inner', 'left', 'right', 'full'];
@@ -159,29 +196,34 @@ describe(`random records (${seeds.length} cases each)`, () => {
       const random = new SeededRandom(seed);
       const lines = randomLines(random);
       const kind = joinKinds[random.below(4)] as JoinKind;
-      const sizeMs = 1 + random.below(400);
+      const windows = randomWindows(random);
       const out: string[] = [];
       const graph = buildGraph(
         job('test', (flow) => {
           const [left, right] = sides(flow, lines, 1 + random.below(5)) as Sides;
           left
-            .windowJoin(right, tumbling(sizeMs), {
+            .windowJoin(right, windows, {
               uid: 'windows',
               kind,
               left: msgpack<Line>(),
               right: msgpack<Line>(),
               output: string,
-              pair: (l, r, key, window) => `${paired(l, r)} ${key} ${window.startMs}`,
+              pair: (l, r, key, { startMs, endMs }) => `${paired(l, r)} ${key} ${startMs}-${endMs}`,
             })
             .to(callback((row, timeMs) => void out.push(`${row} at ${timeMs}`)));
         }),
       );
       await randomRun(graph, [out], random);
-      const startOf = ({ timeMs }: Line): number => Math.floor(timeMs / sizeMs) * sizeMs;
-      const expected = expectedPairs(lines, kind, (l, r) => startOf(l) === startOf(r)).map(([l, r]) => {
-        const one = (l ?? r) as Line;
-        return `${paired(l, r)} ${one.key} ${startOf(one)} at ${startOf(one) + sizeMs - 1}`;
-      });
+      const expected: string[] = [];
+      for (const key of new Set(lines.map((line) => line.key))) {
+        const own = lines.filter((line) => line.key === key);
+        for (const [startMs, endMs] of windowsOf(own, windows)) {
+          const held = own.filter((line) => line.timeMs >= startMs && line.timeMs < endMs);
+          for (const [l, r] of expectedPairs(held, kind, () => true)) {
+            expected.push(`${paired(l, r)} ${key} ${startMs}-${endMs} at ${endMs - 1}`);
+          }
+        }
+      }
       expect(out.toSorted()).toEqual(expected.toSorted());
     }));
 

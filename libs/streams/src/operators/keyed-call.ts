@@ -88,9 +88,9 @@ export class KeyedCall implements LogicContext, AccessScope, Timers {
     return new KeyedPane(this.#host, this, entry);
   }
 
-  late(value: unknown): void {
+  late(): void {
     this.checkOpen('late');
-    this.#host.late(value, this.timestampMs, this.input);
+    this.#host.late(this.value, this.timestampMs, this.input);
   }
 
   emit(value: unknown, timestampMs = this.timestampMs): void {

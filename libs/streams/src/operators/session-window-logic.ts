@@ -48,7 +48,7 @@ class SessionLogic {
     return goOn(listOf(ctx).get(), (list = []) => {
       const meeting = meet(list, timeMs, gapMs);
       // Judged with what it is connected to: a late record of a session that is still kept is not lost.
-      if (this.#isOver(meeting.into, ctx, this.#latenessMs)) return ctx.late(record);
+      if (this.#isOver(meeting.into, ctx, this.#latenessMs)) return ctx.late();
       return this.#take(record, meeting, ctx);
     });
   }

@@ -1,61 +1,58 @@
-import { array, type Codec, struct } from '@millrace/state';
-import type { JoinKind, WindowJoinSpec } from '../api/joins.ts';
-import type { KeyedLogic, LogicContext } from '../api/process.ts';
-import type { FixedWindows } from '../api/windows.ts';
-import { windowLogic } from './window-logic.ts';
+import { MillraceError } from '@millrace/kernel';
+import { type Codec, optional, struct } from '@millrace/state';
+import type { WindowProcessSpec } from '../api/aggregate.ts';
+import type { JoinKind, JoinWindows, WindowJoinSpec } from '../api/joins.ts';
+import type { KeyedLogic } from '../api/process.ts';
+import { anyWindowLogic } from './any-window-logic.ts';
+import { buffered } from './window-contents.ts';
 
-interface Sides {
-  readonly left: unknown[];
-  readonly right: unknown[];
+/** A record of one of the two sides. */
+interface OneOf<L, R> {
+  readonly left: L | undefined;
+  readonly right: R | undefined;
 }
 
 /**
- * Gathers both sides of a key and window, as a window over their union would, and emits the list of all pairs when the
- * window is over. A window fires once: late records go to the side outputs, so the result needs no retraction.
+ * A window over the union of both sides: all its records are kept, each on its own, and all pairs are emitted when it is
+ * over. A window emits once: late records go to the side outputs, so no result needs to be retracted.
  */
 export function windowJoinLogic<K, L, R, U, M extends JoinKind>(
-  windows: FixedWindows,
+  windows: JoinWindows<L | R>,
   spec: WindowJoinSpec<K, L, R, U, M>,
 ): KeyedLogic {
-  const { kind = 'inner' as JoinKind } = spec;
-  const gather = windowLogic<K, readonly [number, unknown], Sides, U[]>(
-    windows,
-    {},
-    {
-      accumulator: struct({ left: array(spec.left), right: array(spec.right) }) as unknown as Codec<Sides>,
-      output: array(spec.output) as Codec<U[]>,
-      create: () => ({ left: [], right: [] }),
-      add: (sides, [input, record]) => {
-        (input === 0 ? sides.left : sides.right).push(record);
-        return sides;
-      },
-      result: ({ left, right }, key, window) => {
-        const pair = (l: unknown, r: unknown): U => spec.pair(l as never, r as never, key, window);
-        if (right.length === 0) return kind === 'left' || kind === 'full' ? left.map((l) => pair(l, undefined)) : [];
-        if (left.length === 0) return kind === 'right' || kind === 'full' ? right.map((r) => pair(undefined, r)) : [];
-        return left.flatMap((l) => right.map((r) => pair(l, r)));
-      },
+  const { uid, kind = 'inner' as JoinKind } = spec;
+  if (windows.time === 'processing' && spec.late !== undefined) {
+    throw new MillraceError(
+      'job-graph',
+      `${uid ?? 'window-join'}: no record is late for windows of processing time; they take no late`,
+    );
+  }
+  const records = struct({ left: optional(spec.left), right: optional(spec.right) }) as unknown as Codec<OneOf<L, R>>;
+  const pairs: WindowProcessSpec<K, OneOf<L, R>, U> = {
+    output: spec.output,
+    process: (all, ctx) => {
+      const lefts = all.flatMap(({ left }) => (left === undefined ? [] : [left]));
+      const rights = all.flatMap(({ right }) => (right === undefined ? [] : [right]));
+      const emit = (l: L | undefined, r: R | undefined): void =>
+        ctx.emit(spec.pair(l as never, r as never, ctx.key, ctx.window));
+      for (const l of lefts) for (const r of rights) emit(l, r);
+      if (rights.length === 0 && (kind === 'left' || kind === 'full')) for (const l of lefts) emit(l, undefined);
+      if (lefts.length === 0 && (kind === 'right' || kind === 'full')) for (const r of rights) emit(undefined, r);
     },
-  );
+  };
+  const gather = anyWindowLogic(ofEither(windows), uid === undefined ? {} : { uid }, buffered(pairs, records));
   return {
     ...gather,
     lateByInput: [spec.late?.left?.name, spec.late?.right?.name],
-    onRecord: (record, input, ctx) => gather.onRecord([input, record], input, ctx),
-    onTimer: (timeMs, ctx) => gather.onTimer?.(timeMs, oneByOne(ctx)),
-    onProcessingTimer: (timeMs, ctx) => gather.onProcessingTimer?.(timeMs, oneByOne(ctx)),
+    onRecord: (record, input, ctx) => {
+      const one = input === 0 ? { left: record, right: undefined } : { left: undefined, right: record };
+      return gather.onRecord(one, input, ctx);
+    },
   };
 }
 
-/** The same context, to which a list is emitted item by item. */
-function oneByOne(ctx: LogicContext): LogicContext {
-  const emit: LogicContext['emit'] = (list, timestampMs) => {
-    for (const value of list as readonly unknown[]) ctx.emit(value, timestampMs);
-  };
-  return new Proxy(ctx, {
-    get: (target, name) => {
-      if (name === 'emit') return emit;
-      const member: unknown = Reflect.get(target, name, target);
-      return typeof member === 'function' ? (member.bind(target) as unknown) : member;
-    },
-  });
+/** The windows of what is kept: only the gap of a session looks at records. */
+function ofEither<L, R>(windows: JoinWindows<L | R>): JoinWindows<OneOf<L, R>> {
+  if (windows.kind !== 'session') return windows;
+  return { ...windows, gapMs: ({ left, right }) => windows.gapMs(left === undefined ? (right as R) : left) };
 }
