@@ -68,6 +68,7 @@ const snapshot: SlotSnapshot = {
   drainMs: 2,
   flushMs: 3,
   inFlightAtBarrier: 4,
+  overtakenBytes: 0,
 };
 
 test("the control plane's calls reach the attempt that they name", async () => {

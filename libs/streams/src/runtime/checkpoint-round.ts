@@ -9,6 +9,7 @@ export interface TaskPart {
   readonly drainMs: number;
   readonly flushMs: number;
   readonly inFlight: number;
+  readonly overtakenBytes: number;
 }
 
 /** One checkpoint round in one slot: collects the parts of the tasks. */
@@ -62,6 +63,7 @@ export class CheckpointRound {
       drainMs: Math.max(...parts.map((part) => part.drainMs)),
       flushMs: Math.max(...parts.map((part) => part.flushMs)),
       inFlightAtBarrier: parts.reduce((sum, part) => sum + part.inFlight, 0),
+      overtakenBytes: parts.reduce((sum, part) => sum + part.overtakenBytes, 0),
     };
   }
 }

@@ -1,6 +1,6 @@
-import { ByteWriter, keyGroupOf, subtaskOfKeyGroup } from '@millrace/kernel';
+import { ByteWriter, keyGroupOf, type MaybePromise, subtaskOfKeyGroup } from '@millrace/kernel';
 import type { Codec } from '@millrace/state';
-import type { Partitioning } from '../graph/job-graph.ts';
+import type { Edge, Partitioning } from '../graph/job-graph.ts';
 import type { OutputChannel } from './output-channel.ts';
 import type { Barrier } from './slot.ts';
 
@@ -13,9 +13,12 @@ export interface Target {
 
 /** One edge of one subtask: its channels, and which of them gets a record. What is no record goes to all. */
 export abstract class EdgeOutput implements Target {
+  /** Index in the graph's `edges`. */
+  readonly edge: number;
   readonly channels: readonly OutputChannel[];
 
-  constructor(channels: readonly OutputChannel[]) {
+  constructor(edge: number, channels: readonly OutputChannel[]) {
+    this.edge = edge;
     this.channels = channels;
   }
 
@@ -29,8 +32,13 @@ export abstract class EdgeOutput implements Target {
     for (const channel of this.channels) channel.status(idle);
   }
 
-  barrier(barrier: Barrier): void {
-    for (const channel of this.channels) channel.barrier(barrier);
+  /** The elements that the barrier overtook at this end, by channel. */
+  barrier(barrier: Barrier): ReadonlyArray<MaybePromise<Uint8Array>> {
+    return this.channels.map((channel) => channel.barrier(barrier));
+  }
+
+  replayed(): void {
+    for (const channel of this.channels) channel.replayed();
   }
 
   end(): void {
@@ -41,8 +49,8 @@ export abstract class EdgeOutput implements Target {
 class SingleOutput extends EdgeOutput {
   readonly #channel: OutputChannel;
 
-  constructor(channels: readonly OutputChannel[]) {
-    super(channels);
+  constructor(edge: number, channels: readonly OutputChannel[]) {
+    super(edge, channels);
     this.#channel = channels[0] as OutputChannel;
   }
 
@@ -58,11 +66,12 @@ class HashOutput extends EdgeOutput {
   readonly #scratch = new ByteWriter(64);
 
   constructor(
+    edge: number,
     channels: readonly OutputChannel[],
     partitioning: Extract<Partitioning, { kind: 'hash' }>,
     maxParallelism: number,
   ) {
-    super(channels);
+    super(edge, channels);
     this.#key = partitioning.key as (value: unknown) => unknown;
     this.#codec = partitioning.keyCodec as Codec<unknown>;
     this.#maxParallelism = maxParallelism;
@@ -81,8 +90,8 @@ class HashOutput extends EdgeOutput {
 class RebalanceOutput extends EdgeOutput {
   #next: number;
 
-  constructor(channels: readonly OutputChannel[], first: number) {
-    super(channels);
+  constructor(edge: number, channels: readonly OutputChannel[], first: number) {
+    super(edge, channels);
     this.#next = first;
   }
 
@@ -101,19 +110,19 @@ class BroadcastOutput extends EdgeOutput {
 
 /** `channels` by subtask of the next operator; one channel only for `forward`. */
 export function edgeOutput(
-  partitioning: Partitioning,
+  { id, partitioning }: Pick<Edge, 'id' | 'partitioning'>,
   channels: readonly OutputChannel[],
   place: { subtask: number; maxParallelism: number },
 ): EdgeOutput {
-  if (channels.length === 1) return new SingleOutput(channels);
+  if (channels.length === 1) return new SingleOutput(id, channels);
   switch (partitioning.kind) {
     case 'forward':
-      return new SingleOutput(channels);
+      return new SingleOutput(id, channels);
     case 'hash':
-      return new HashOutput(channels, partitioning, place.maxParallelism);
+      return new HashOutput(id, channels, partitioning, place.maxParallelism);
     case 'rebalance':
-      return new RebalanceOutput(channels, place.subtask % channels.length);
+      return new RebalanceOutput(id, channels, place.subtask % channels.length);
     case 'broadcast':
-      return new BroadcastOutput(channels);
+      return new BroadcastOutput(id, channels);
   }
 }

@@ -55,6 +55,14 @@ export class ElementQueue {
     return this.#kinds[at] as ElementKind;
   }
 
+  /** Looks at the elements, oldest first, until `visit` returns false. */
+  each(visit: (kind: ElementKind, value: unknown, timestampMs: number) => boolean): void {
+    for (let i = 0; i < this.size; i++) {
+      const at = (this.#head + i) & (this.#kinds.length - 1);
+      if (!visit(this.#kinds[at] as ElementKind, this.#values[at], this.#timestamps[at] as number)) return;
+    }
+  }
+
   #grow(): void {
     const length = this.#kinds.length;
     const kinds = new Uint8Array(length * 2);

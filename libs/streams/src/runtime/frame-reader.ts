@@ -18,6 +18,11 @@ export class FrameReader {
     return this.#in.position === this.#in.end;
   }
 
+  /** Bytes of the frame that have been read. */
+  get position(): number {
+    return this.#in.position;
+  }
+
   start(frame: Uint8Array): void {
     this.#in.reset(frame);
   }
@@ -45,16 +50,30 @@ export class FrameReader {
       case elementKind.status:
         this.value = input.u8() === 1;
         return kind;
-      case elementKind.barrier: {
-        const checkpoint = input.f64le();
-        const parent = input.utf8(input.u8());
-        this.value = { checkpoint, parent: parent === '' ? undefined : parent } satisfies Barrier;
+      case elementKind.barrier:
+        this.value = readBarrier(input);
         return kind;
-      }
       case elementKind.end:
+      case elementKind.replayed:
         return kind;
       default:
         assert(false, `unknown element kind ${kind} in a frame`);
     }
   }
+}
+
+/** The barrier that is the only element of `frame`; undefined for other frames. A barrier always has its own frame. */
+export function barrierOf(frame: Uint8Array): Barrier | undefined {
+  return frame[0] === elementKind.barrier ? readBarrier(new ByteReader(frame, 1)) : undefined;
+}
+
+function readBarrier(input: ByteReader): Barrier {
+  const checkpoint = input.f64le();
+  const overtakeAfterMs = input.f64le();
+  const parent = input.utf8(input.u8());
+  return {
+    checkpoint,
+    parent: parent === '' ? undefined : parent,
+    overtakeAfterMs: overtakeAfterMs === Number.POSITIVE_INFINITY ? undefined : overtakeAfterMs,
+  };
 }

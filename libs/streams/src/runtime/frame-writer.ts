@@ -65,6 +65,7 @@ export class FrameWriter {
     const out = this.#out;
     out.u8(elementKind.barrier);
     out.f64le(barrier.checkpoint);
+    out.f64le(barrier.overtakeAfterMs ?? Number.POSITIVE_INFINITY);
     const parent = barrier.parent ?? '';
     const lengthAt = out.position;
     out.u8(0);
@@ -74,6 +75,16 @@ export class FrameWriter {
 
   end(): void {
     this.#out.u8(elementKind.end);
+  }
+
+  replayed(): void {
+    this.#out.u8(elementKind.replayed);
+  }
+
+  /** Appends elements that are packed already. */
+  packed(elements: Uint8Array): void {
+    this.#out.raw(elements);
+    this.#watermarkEnd = -1;
   }
 
   /** The frame so far, as bytes of its own; the writer starts the next one. */

@@ -1,14 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import { jsonCodec } from '../testing/fixture-operators.ts';
 import { ElementQueue } from './element-queue.ts';
 import { elementKind } from './elements.ts';
 import { InputChannel } from './input-channel.ts';
 import { InputGate } from './input-gate.ts';
 
 class Channel extends InputChannel {
+  readonly codec = jsonCodec;
+  protected readonly captureBytesMax = 1;
   available = true;
   advance(): 0 {
     return 0;
   }
+  protected copyWaiting(): void {}
 }
 
 function gateOf(count: number): { gate: InputGate; channels: Channel[] } {
@@ -94,10 +98,10 @@ describe('alignment', () => {
 
   it('gives every channel its turn', () => {
     const { gate, channels } = gateOf(3);
-    const picked = Array.from({ length: 6 }, () => gate.pick()?.fromSlot);
+    const picked = Array.from({ length: 6 }, () => (gate.pick() as Channel | undefined)?.fromSlot);
     expect(picked).toEqual([0, 1, 2, 0, 1, 2]);
     (channels[1] as Channel).available = false;
-    expect(Array.from({ length: 4 }, () => gate.pick()?.fromSlot)).toEqual([0, 2, 0, 2]);
+    expect(Array.from({ length: 4 }, () => (gate.pick() as Channel | undefined)?.fromSlot)).toEqual([0, 2, 0, 2]);
   });
 });
 

@@ -1,5 +1,20 @@
-import type { InputChannel } from './input-channel.ts';
+import type { InputChannel, ReadableChannel } from './input-channel.ts';
 import type { Barrier } from './slot.ts';
+
+/** What one channel held when a barrier overtook it. */
+export interface Captured {
+  readonly channel: InputChannel;
+  readonly watermarkMs: number;
+  readonly idle: boolean;
+  readonly elements: Uint8Array;
+}
+
+/** What a task reads before its channels: those of the attempt that its checkpoint was taken in. */
+export interface Replay {
+  readonly channels: readonly ReadableChannel[];
+  /** Event time goes no further than this meanwhile: other subtasks replay channels that had come this far. */
+  readonly watermarkMsMax: number;
+}
 
 /**
  * What a task knows about its channels: which to read next, the watermark and status over all of them, and the
@@ -10,6 +25,11 @@ import type { Barrier } from './slot.ts';
  */
 export class InputGate {
   readonly channels: readonly InputChannel[];
+  /** The channels that are read now. */
+  #readable: readonly ReadableChannel[];
+  #replay: Replay | undefined;
+  /** Channels that have delivered the mark behind which nothing is replayed; undefined when all have. */
+  #replayed: Set<ReadableChannel> | undefined;
   watermarkMs = Number.NEGATIVE_INFINITY;
   idle = false;
   ended = false;
@@ -20,18 +40,77 @@ export class InputGate {
 
   constructor(channels: readonly InputChannel[]) {
     this.channels = channels;
+    this.#readable = channels;
   }
 
   /** The next channel to read, in turn; undefined when there is none. */
-  pick(): InputChannel | undefined {
-    const count = this.channels.length;
+  pick(): ReadableChannel | undefined {
+    const channel = this.#pick();
+    if (channel !== undefined || this.#replay === undefined) return channel;
+    this.#replay = undefined;
+    this.#readable = this.channels;
+    this.#cursor = 0;
+    return this.#pick();
+  }
+
+  #pick(): ReadableChannel | undefined {
+    const count = this.#readable.length;
     for (let i = 0; i < count; i++) {
       const at = this.#cursor;
       this.#cursor = at + 1 === count ? 0 : at + 1;
-      const channel = this.channels[at] as InputChannel;
+      const channel = this.#readable[at] as ReadableChannel;
       if (!channel.blocked && channel.available) return channel;
     }
     return undefined;
+  }
+
+  /**
+   * To be called before the first `pick`: `replay` is read before anything else, and no channel is read beyond its
+   * `replayed` mark before all have delivered it. Event time goes on from where it was for the replayed channels.
+   */
+  restore(replay: Replay): void {
+    this.#replayed = new Set();
+    if (replay.channels.length === 0) return;
+    this.#replay = replay;
+    this.#readable = replay.channels;
+    this.watermarkMs = this.#combinedWatermark();
+  }
+
+  /** Something restored may still come. */
+  get restoring(): boolean {
+    return this.#replayed !== undefined;
+  }
+
+  /** `channel` has delivered its `replayed` mark. True when it was the last one: all channels go on. */
+  replayed(channel: ReadableChannel): boolean {
+    channel.blocked = true;
+    if (this.#replayed?.add(channel).size !== this.channels.length) return false;
+    this.#replayed = undefined;
+    for (const one of this.channels) one.blocked = false;
+    return true;
+  }
+
+  /**
+   * The snapshot of the unaligned checkpoint is being taken: copies what its barrier overtakes in every channel. Resolves
+   * when all barriers are there; never, when the round is given up.
+   */
+  capture(checkpoint: number): Promise<readonly Captured[]> {
+    const isRead = this.barrier?.checkpoint === checkpoint;
+    const read = this.channels.filter((channel) => channel.ended || (isRead && channel.blocked));
+    this.release();
+    return Promise.all(this.channels.map((channel) => this.#capture(channel, checkpoint, read.includes(channel))));
+  }
+
+  async #capture(channel: InputChannel, checkpoint: number, isRead: boolean): Promise<Captured> {
+    const watermarkMs = channel.ended ? Number.POSITIVE_INFINITY : channel.watermarkMs;
+    const before = { channel, watermarkMs, idle: channel.idle };
+    if (isRead) return { ...before, elements: nothing };
+    return new Promise((resolve) => channel.beginCapture(checkpoint, (elements) => resolve({ ...before, elements })));
+  }
+
+  /** Rounds up to `checkpoint` were given up. */
+  cancelCapture(checkpoint: number): void {
+    for (const channel of this.channels) channel.cancelCapture(checkpoint);
   }
 
   /** True when the watermark over all channels has risen. */
@@ -44,6 +123,7 @@ export class InputGate {
 
   /** True when the status over all channels has changed. */
   updateStatus(): boolean {
+    if (this.#replay !== undefined) return false;
     let open = 0;
     let active = 0;
     for (const channel of this.channels) {
@@ -58,7 +138,7 @@ export class InputGate {
   }
 
   /** `channel` is at its end. True when it was the last one. */
-  end(channel: InputChannel): boolean {
+  end(channel: ReadableChannel): boolean {
     channel.ended = true;
     this.ended = this.channels.every((one) => one.ended);
     return this.ended;
@@ -68,7 +148,7 @@ export class InputGate {
    * `channel` is at `barrier`. A newer barrier than the one in hand means that the older one was given up: its
    * channels go on. Ended channels need not deliver one.
    */
-  arrive(channel: InputChannel, barrier: Barrier, nowMs: number): void {
+  arrive(channel: ReadableChannel, barrier: Barrier, nowMs: number): void {
     if (this.barrier !== undefined && this.barrier.checkpoint < barrier.checkpoint) this.release();
     if (this.barrier === undefined) {
       this.barrier = barrier;
@@ -89,11 +169,16 @@ export class InputGate {
   }
 
   #combinedWatermark(): number {
+    const mergedMs = this.#mergedWatermark();
+    return this.#replay === undefined ? mergedMs : Math.min(mergedMs, this.#replay.watermarkMsMax);
+  }
+
+  #mergedWatermark(): number {
     let smallestActive = Number.POSITIVE_INFINITY;
     let largestIdle = Number.NEGATIVE_INFINITY;
     let active = 0;
     let open = 0;
-    for (const channel of this.channels) {
+    for (const channel of this.#readable) {
       if (channel.ended) continue;
       open++;
       if (channel.idle) largestIdle = Math.max(largestIdle, channel.watermarkMs);
@@ -106,3 +191,5 @@ export class InputGate {
     return active > 0 ? smallestActive : largestIdle;
   }
 }
+
+const nothing = new Uint8Array(0);

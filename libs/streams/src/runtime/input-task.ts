@@ -1,13 +1,17 @@
-import { assert, unreachable } from '@millrace/kernel';
+import { assert, type Timer, unreachable } from '@millrace/kernel';
 import { type ElementKind, elementKind } from './elements.ts';
-import type { InputChannel } from './input-channel.ts';
-import type { InputGate } from './input-gate.ts';
+import type { Consumer, ReadableChannel } from './input-channel.ts';
+import type { Captured, InputGate } from './input-gate.ts';
 import type { Barrier } from './slot.ts';
 import { stepMs, Task, turnRecords } from './task.ts';
 
-/** A task that reads channels: gives its head records and watermarks, and aligns barriers. */
-export class InputTask extends Task {
+/** A task that reads channels: gives its head records and watermarks, and aligns barriers or lets them overtake. */
+export class InputTask extends Task implements Consumer {
   #gate: InputGate | undefined;
+  /** A barrier that overtakes what waits here at the next opportunity. */
+  #overtaking: Barrier | undefined;
+  /** The barrier that is given time to align, and the timer of that. */
+  #aligning: { readonly checkpoint: number; readonly timer: Timer } | undefined;
 
   get gate(): InputGate {
     return this.#gate as InputGate;
@@ -21,7 +25,19 @@ export class InputTask extends Task {
     return this.gate.watermarkMs;
   }
 
+  announced(barrier: Barrier): void {
+    const { overtakeAfterMs } = barrier;
+    if (overtakeAfterMs === undefined || barrier.checkpoint <= this.lastCheckpoint) return;
+    if (overtakeAfterMs === 0) return this.#overtake(barrier);
+    if (this.#aligning?.checkpoint === barrier.checkpoint) return;
+    this.#stopAligning();
+    const timer = this.host.timer.after(overtakeAfterMs, () => this.#overtake(barrier));
+    this.#aligning = { checkpoint: barrier.checkpoint, timer };
+  }
+
   abort(checkpoint: number): void {
+    if (this.#overtaking !== undefined && this.#overtaking.checkpoint <= checkpoint) this.#overtaking = undefined;
+    this.gate.cancelCapture(checkpoint);
     const { barrier } = this.gate;
     if (barrier === undefined || barrier.checkpoint > checkpoint) return;
     this.gate.release();
@@ -31,6 +47,7 @@ export class InputTask extends Task {
 
   protected work(nowMs: number): void {
     const { gate } = this;
+    if (this.#overtaking !== undefined && !gate.restoring) return this.#overtakeNow(this.#overtaking, nowMs);
     do {
       if (this.blockers > 0) return;
       const channel = gate.pick();
@@ -41,8 +58,12 @@ export class InputTask extends Task {
     this.host.enqueue(this);
   }
 
+  protected override captureInputs(checkpoint: number): Promise<readonly Captured[]> {
+    return this.gate.capture(checkpoint);
+  }
+
   /** Takes up to `budget` elements from one channel. */
-  #consume(channel: InputChannel, budget: number): void {
+  #consume(channel: ReadableChannel, budget: number): void {
     const { operator } = this.head;
     for (let left = budget; left > 0; left--) {
       const kind = channel.advance();
@@ -58,7 +79,7 @@ export class InputTask extends Task {
     }
   }
 
-  #control(channel: InputChannel, kind: ElementKind): void {
+  #control(channel: ReadableChannel, kind: ElementKind): void {
     switch (kind) {
       case elementKind.watermark:
         channel.watermarkMs = channel.timestampMs;
@@ -68,6 +89,9 @@ export class InputTask extends Task {
         return this.#ownIfPending(this.#inputsChanged());
       case elementKind.barrier:
         return this.#barrier(channel, channel.value as Barrier);
+      case elementKind.replayed:
+        if (this.gate.replayed(channel)) this.own(this.sendReplayed());
+        return;
       case elementKind.end:
         return this.#channelEnded(channel);
       case elementKind.none:
@@ -100,7 +124,7 @@ export class InputTask extends Task {
     return pending === undefined ? second() : pending.then(second);
   }
 
-  #barrier(channel: InputChannel, barrier: Barrier): void {
+  #barrier(channel: ReadableChannel, barrier: Barrier): void {
     // From an ended channel a barrier may come after the round is done here; from an aborted round, at any time.
     if (barrier.checkpoint <= this.lastCheckpoint || this.host.round(barrier) === undefined) return;
     if (this.gate.barrier?.checkpoint !== barrier.checkpoint) this.beginCheckpoint(barrier);
@@ -108,7 +132,30 @@ export class InputTask extends Task {
     this.#checkpointWhenAligned();
   }
 
-  #channelEnded(channel: InputChannel): void {
+  /** The barrier waits no longer. Full outputs do not hold it up; a call of an operator that is open does. */
+  #overtake(barrier: Barrier): void {
+    if (barrier.checkpoint <= this.lastCheckpoint || this.host.round(barrier) === undefined) return;
+    this.#overtaking = barrier;
+    if (this.gate.barrier?.checkpoint !== barrier.checkpoint) this.beginCheckpoint(barrier);
+    if (!this.queued && !this.pending) this.host.enqueue(this);
+  }
+
+  #overtakeNow(barrier: Barrier, nowMs: number): void {
+    this.#overtaking = undefined;
+    const round = barrier.checkpoint <= this.lastCheckpoint ? undefined : this.host.round(barrier);
+    if (round === undefined) return this.host.enqueue(this);
+    const { gate } = this;
+    const alignStartMs = gate.barrier?.checkpoint === barrier.checkpoint ? gate.alignStartMs : nowMs;
+    this.#stopAligning();
+    this.own(this.checkpoint(round, { alignStartMs, overtakes: true }));
+  }
+
+  #stopAligning(): void {
+    this.#aligning?.timer.cancel();
+    this.#aligning = undefined;
+  }
+
+  #channelEnded(channel: ReadableChannel): void {
     if (this.gate.end(channel)) return this.own(this.#end());
     const changed = this.#inputsChanged();
     if (!this.gate.aligned) this.#ownIfPending(changed);
@@ -125,7 +172,10 @@ export class InputTask extends Task {
     // Aborted while the end of a channel was being handled.
     if (barrier === undefined) return;
     const round = this.host.round(barrier);
-    if (round !== undefined) await this.checkpoint(round, this.gate.alignStartMs);
+    if (round !== undefined) {
+      await this.checkpoint(round, { alignStartMs: this.gate.alignStartMs, overtakes: false });
+      this.#stopAligning();
+    }
     this.gate.release();
   }
 

@@ -1,7 +1,8 @@
 import type { Codec } from '@millrace/state';
+import type { ChannelCapture } from './channel-capture.ts';
 import { type ElementKind, elementKind } from './elements.ts';
-import { FrameReader } from './frame-reader.ts';
-import { InputChannel, type Wakeable } from './input-channel.ts';
+import { barrierOf, FrameReader } from './frame-reader.ts';
+import { type Consumer, InputChannel } from './input-channel.ts';
 import type { SlotTransport } from './transport.ts';
 
 /**
@@ -9,8 +10,11 @@ import type { SlotTransport } from './transport.ts';
  * takes them; what is consumed is granted back.
  */
 export class RemoteInput extends InputChannel {
+  readonly codec: Codec<never>;
+  /** Twice what can wait here: enough while the barrier is on its way, and no more when it is not. */
+  protected readonly captureBytesMax: number;
   readonly #transport: SlotTransport;
-  readonly #consumer: Wakeable;
+  readonly #consumer: Consumer;
   readonly #windowBytes: number;
   readonly #reader: FrameReader;
   #frames: Uint8Array[] = [];
@@ -20,13 +24,15 @@ export class RemoteInput extends InputChannel {
   constructor(
     place: { edge: number; input: number; fromSlot: number },
     codec: Codec<never>,
-    wiring: { transport: SlotTransport; consumer: Wakeable; windowBytes: number },
+    wiring: { transport: SlotTransport; consumer: Consumer; windowBytes: number },
   ) {
     super(place.edge, place.input, place.fromSlot);
+    this.codec = codec;
     this.#reader = new FrameReader(codec);
     this.#transport = wiring.transport;
     this.#consumer = wiring.consumer;
     this.#windowBytes = wiring.windowBytes;
+    this.captureBytesMax = wiring.windowBytes * 2;
   }
 
   /** Lets the sender begin. */
@@ -38,6 +44,12 @@ export class RemoteInput extends InputChannel {
     if (frame.length === 0) return;
     if (this.#current === undefined) this.#begin(frame);
     else this.#frames.push(frame);
+    const barrier = barrierOf(frame);
+    if (barrier !== undefined) this.barrierArrived(barrier, this.#consumer);
+    else if (this.capture !== undefined) {
+      this.capture.packed(frame);
+      this.capturedMore(this.capture);
+    }
     this.#consumer.wake();
   }
 
@@ -53,6 +65,17 @@ export class RemoteInput extends InputChannel {
     this.timestampMs = reader.timestampMs;
     if (reader.done) this.#finishFrame(this.#current);
     return kind;
+  }
+
+  protected copyWaiting(capture: ChannelCapture): void {
+    if (this.#current === undefined) return;
+    let position = this.#reader.position;
+    for (const frame of [this.#current, ...this.#frames]) {
+      const barrier = barrierOf(frame);
+      if (barrier?.checkpoint === capture.checkpoint) return;
+      if (barrier === undefined) capture.packed(frame.subarray(position));
+      position = 0;
+    }
   }
 
   #begin(frame: Uint8Array): void {

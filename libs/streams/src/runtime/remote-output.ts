@@ -1,28 +1,43 @@
+import type { MaybePromise, Timer } from '@millrace/kernel';
 import type { Codec } from '@millrace/state';
+import { elementKind } from './elements.ts';
+import { barrierOf } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
-import type { OutputChannel, Producer } from './output-channel.ts';
+import { nothingOvertaken, type OutputChannel, type Producer } from './output-channel.ts';
 import type { Barrier } from './slot.ts';
 import type { SlotTransport } from './transport.ts';
 
-/** Sees to it that a partial frame leaves in time. */
-export interface FrameTimer {
+/** Sees to it that what waits in an output waits no longer than it may. */
+export interface OutputTimer {
   /** A partial frame has begun: `flush` is to be called within the frame delay. */
   begun(output: RemoteOutput): void;
+  /** Calls back once after `delayMs`, unless the slot ends before. */
+  after(delayMs: number, callback: () => void): Timer;
+}
+
+type Frame = Uint8Array<ArrayBuffer>;
+
+/** A barrier that waits for credit behind other frames, for a limited time. */
+interface LateBarrier {
+  readonly barrier: Barrier;
+  readonly timer: Timer;
+  readonly settle: (overtaken: Uint8Array) => void;
 }
 
 /** The writing end of a channel to another slot: packs frames and sends them while there is credit. */
 export class RemoteOutput implements OutputChannel {
+  readonly toSlot: number;
   readonly #frame: FrameWriter;
-  readonly #toSlot: number;
   readonly #edge: number;
   readonly #transport: SlotTransport;
   readonly #producer: Producer;
-  readonly #timer: FrameTimer;
+  readonly #timer: OutputTimer;
   readonly #frameBytes: number;
   readonly #frameDelayMs: number;
   #creditBytes = 0;
   /** Frames without credit. */
-  #waiting: Array<Uint8Array<ArrayBuffer>> = [];
+  #waiting: Frame[] = [];
+  #late: LateBarrier | undefined;
   #lastPartialMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -31,13 +46,13 @@ export class RemoteOutput implements OutputChannel {
     wiring: {
       transport: SlotTransport;
       producer: Producer;
-      timer: FrameTimer;
+      timer: OutputTimer;
       frameBytes: number;
       frameDelayMs: number;
     },
   ) {
     this.#frame = new FrameWriter(codec, wiring.frameBytes);
-    this.#toSlot = place.toSlot;
+    this.toSlot = place.toSlot;
     this.#edge = place.edge;
     this.#transport = wiring.transport;
     this.#producer = wiring.producer;
@@ -49,12 +64,8 @@ export class RemoteOutput implements OutputChannel {
   onCredit(bytes: number): void {
     this.#creditBytes += bytes;
     if (this.#waiting.length === 0) return;
-    while (this.#waiting.length > 0 && this.#creditBytes > 0)
-      this.#send(this.#waiting.shift() as Uint8Array<ArrayBuffer>);
-    if (this.#waiting.length === 0) {
-      this.#producer.blockers--;
-      this.#producer.wake();
-    }
+    while (this.#waiting.length > 0 && this.#creditBytes > 0) this.#send(this.#waiting.shift() as Frame);
+    this.#unblock();
   }
 
   record(value: unknown, timestampMs: number): void {
@@ -74,8 +85,32 @@ export class RemoteOutput implements OutputChannel {
     this.#frame.status(idle);
   }
 
-  barrier(barrier: Barrier): void {
+  /**
+   * A barrier leaves in a frame of its own. One that may overtake is sent before the frames that wait, without asking
+   * for credit: it is small, and there is at most one for each round.
+   */
+  barrier(barrier: Barrier): MaybePromise<Uint8Array> {
+    this.flush();
+    this.#late?.timer.cancel();
+    this.#late = undefined;
+    const { overtakeAfterMs } = barrier;
+    if (overtakeAfterMs === 0 && !this.#replayWaits()) {
+      const overtaken = packed(this.#waiting);
+      this.#send(this.#barrierFrame(barrier));
+      return overtaken;
+    }
     this.#frame.barrier(barrier);
+    this.flush();
+    if (this.#waiting.length === 0 || overtakeAfterMs === undefined || this.#replayWaits()) return nothingOvertaken;
+    return new Promise((settle) => {
+      const timer = this.#timer.after(overtakeAfterMs, () => this.#overtake());
+      this.#late = { barrier, timer, settle };
+    });
+  }
+
+  replayed(): void {
+    this.flush();
+    this.#frame.replayed();
     this.flush();
   }
 
@@ -97,8 +132,49 @@ export class RemoteOutput implements OutputChannel {
     else if (this.#waiting.push(frame) === 1) this.#producer.blockers++;
   }
 
-  #send(frame: Uint8Array<ArrayBuffer>): void {
-    this.#creditBytes -= frame.length;
-    this.#transport.send(this.#toSlot, this.#edge, frame);
+  /** The barrier has waited long enough. */
+  #overtake(): void {
+    const late = this.#late;
+    const at = this.#waiting.findIndex((frame) => barrierOf(frame)?.checkpoint === late?.barrier.checkpoint);
+    if (late === undefined || at < 0) return;
+    this.#late = undefined;
+    this.#waiting.splice(at, 1);
+    const overtaken = packed(this.#waiting.slice(0, at));
+    this.#send(this.#barrierFrame({ ...late.barrier, overtakeAfterMs: 0 }));
+    late.settle(overtaken);
+    this.#unblock();
   }
+
+  /** The mark that ends a replay is never overtaken: the reader looks at no barrier before it. */
+  #replayWaits(): boolean {
+    return this.#waiting.some((frame) => frame[0] === elementKind.replayed);
+  }
+
+  #barrierFrame(barrier: Barrier): Frame {
+    this.#frame.barrier(barrier);
+    return this.#frame.take();
+  }
+
+  #unblock(): void {
+    if (this.#waiting.length > 0) return;
+    this.#producer.blockers--;
+    this.#producer.wake();
+  }
+
+  #send(frame: Frame): void {
+    const late = this.#late;
+    if (late !== undefined && barrierOf(frame)?.checkpoint === late.barrier.checkpoint) {
+      this.#late = undefined;
+      late.timer.cancel();
+      late.settle(nothingOvertaken);
+    }
+    this.#creditBytes -= frame.length;
+    this.#transport.send(this.toSlot, this.#edge, frame);
+  }
+}
+
+/** A copy of the elements of frames, which are given away when they are sent; without barriers. */
+function packed(frames: readonly Frame[]): Uint8Array {
+  const elements = frames.filter((frame) => frame[0] !== elementKind.barrier);
+  return elements.length === 0 ? nothingOvertaken : Buffer.concat(elements);
 }

@@ -1,5 +1,6 @@
 import { MillraceError } from '@millrace/kernel';
 import type { JobGraph } from '../graph/job-graph.ts';
+import { inFlightBytes } from './in-flight.ts';
 import type { OperatorSnapshot, SlotContext } from './slot.ts';
 
 /**
@@ -30,8 +31,8 @@ export function checkRestoreFits(
   );
 }
 
-function hasState({ table, list }: OperatorSnapshot): boolean {
-  return table !== undefined || (list !== undefined && list.length > 0);
+function hasState({ table, list, inFlight }: OperatorSnapshot): boolean {
+  return table !== undefined || (list !== undefined && list.length > 0) || inFlightBytes(inFlight) > 0;
 }
 
 function listed(uids: readonly string[]): string {

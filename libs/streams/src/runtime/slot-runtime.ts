@@ -10,7 +10,10 @@ import type { Tracer } from '@millrace/telemetry';
 import type { JobGraph } from '../graph/job-graph.ts';
 import type { ChainMember } from './chain.ts';
 import { CheckpointRound } from './checkpoint-round.ts';
-import { FrameFlusher } from './frame-flusher.ts';
+import { type InFlight, type InFlightFileName, storeInFlight } from './in-flight.ts';
+import { type InFlightAround, inFlightChannels } from './in-flight-around.ts';
+import { type RestoredInFlight, restoreInFlight } from './in-flight-restore.ts';
+import { InputTask } from './input-task.ts';
 import type { OperatorContext } from './operator.ts';
 import { operatorFailure } from './operator-failure.ts';
 import { restoredList } from './redistribute.ts';
@@ -19,6 +22,7 @@ import { immediateScheduler, type Scheduler } from './scheduler.ts';
 import type { Barrier, Slot, SlotContext, SlotSnapshot, SlotStats } from './slot.ts';
 import { registerSlotMetrics } from './slot-metrics.ts';
 import { slotStats } from './slot-stats.ts';
+import { SlotTimers } from './slot-timers.ts';
 import { type WiredSlot, type WiringHost, wireSlot } from './slot-wiring.ts';
 import { SourceTask } from './source-task.ts';
 import type { Task } from './task.ts';
@@ -44,7 +48,7 @@ class SlotRuntime implements Slot, WiringHost {
   readonly clock: SlotContext['clock'];
   readonly tracer: Tracer;
   readonly subtask: number;
-  readonly timer: FrameFlusher;
+  readonly timer: SlotTimers;
   readonly #context: SlotContext;
   readonly #graph: JobGraph;
   readonly #scheduler: Scheduler;
@@ -72,7 +76,7 @@ class SlotRuntime implements Slot, WiringHost {
     this.clock = context.clock;
     this.tracer = context.telemetry.tracer;
     this.subtask = context.subtask;
-    this.timer = new FrameFlusher(context.clock, context.settings.frameDelayMs, (error) => this.fail(error));
+    this.timer = new SlotTimers(context.clock, context.settings.frameDelayMs, (error) => this.fail(error));
     this.#wired = wireSlot(graph, context, this);
     this.#members = this.#wired.tasks.flatMap((task) => task.chain.members);
     this.#sources = this.#wired.tasks.filter((task) => task instanceof SourceTask);
@@ -86,8 +90,10 @@ class SlotRuntime implements Slot, WiringHost {
 
   async open(): Promise<void> {
     assert(this.#state === 'created', 'a slot is opened once');
+    let inFlight: RestoredInFlight | undefined;
     try {
       checkRestoreFits(this.#graph, this.#context);
+      inFlight = await restoreInFlight(this.#graph, this.#context);
     } catch (error) {
       this.fail(error);
       throw error;
@@ -103,6 +109,7 @@ class SlotRuntime implements Slot, WiringHost {
       await this.#close();
       throw this.#failure;
     }
+    if (inFlight !== undefined) this.#restore(inFlight);
     this.#state = 'open';
     this.#stopMetrics.push(...registerSlotMetrics(this.#context, this.#wired.tasks));
     for (const inputs of this.#wired.remoteInputs) for (const input of inputs.values()) input.open();
@@ -111,7 +118,10 @@ class SlotRuntime implements Slot, WiringHost {
   async run(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'running';
-      for (const task of this.#wired.tasks) task.wake();
+      for (const task of this.#wired.tasks) {
+        task.chain.release();
+        task.wake();
+      }
       this.#schedule();
     }
     assert(this.#state !== 'created', 'a slot is opened before it runs');
@@ -178,6 +188,18 @@ class SlotRuntime implements Slot, WiringHost {
     if (!this.#pumping && this.#state === 'running') this.#schedule();
   }
 
+  storeInFlight(
+    around: InFlightAround,
+    { parent, ...name }: Omit<InFlightFileName, 'subtask'> & { readonly parent: string | undefined },
+  ): Promise<InFlight | undefined> {
+    const channels = inFlightChannels(this.#graph, around, this.subtask);
+    return storeInFlight(channels, {
+      files: this.#context.inFlightFiles,
+      name: { ...name, subtask: this.subtask },
+      parent,
+    });
+  }
+
   round(barrier: Barrier): CheckpointRound | undefined {
     const { checkpoint } = barrier;
     if (checkpoint <= this.#abortedUpTo) return undefined;
@@ -223,6 +245,20 @@ class SlotRuntime implements Slot, WiringHost {
     }
     this.#pumping = false;
     if (this.#ready.length > 0 && !this.stopped) this.#schedule();
+  }
+
+  /** What was in flight goes before everything else. */
+  #restore(inFlight: RestoredInFlight): void {
+    const { plan, tasks } = this.#wired;
+    for (const [chain, task] of tasks.entries()) {
+      if (task instanceof InputTask) task.gate.restore(inFlight.replay(plan.chains[chain]?.inputs ?? []));
+      else if (task instanceof SourceTask) task.restore();
+      for (const { link } of task.chain.members) {
+        if (link === undefined) continue;
+        const edge = this.#graph.edges[link.edge] as JobGraph['edges'][number];
+        inFlight.eachWaiting(edge, (value, timestampMs) => link.restore(value, timestampMs));
+      }
+    }
   }
 
   async #open(member: ChainMember): Promise<void> {

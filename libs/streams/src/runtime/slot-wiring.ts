@@ -10,13 +10,15 @@ import { LocalChannel } from './local-channel.ts';
 import type { OutputChannel } from './output-channel.ts';
 import { type ChainPlan, type PhysicalPlan, physicalPlan } from './physical-plan.ts';
 import { RemoteInput } from './remote-input.ts';
-import { type FrameTimer, RemoteOutput } from './remote-output.ts';
+import { RemoteOutput } from './remote-output.ts';
 import type { SlotContext } from './slot.ts';
 import { SourceTask } from './source-task.ts';
 import type { Task, TaskHost } from './task.ts';
 
 /** What a slot is made of. */
 export interface WiredSlot {
+  readonly plan: PhysicalPlan;
+  /** By chain. */
   readonly tasks: readonly Task[];
   /** By edge, then by slot; holes for channels that do not exist. */
   readonly remoteInputs: ReadonlyArray<ReadonlyMap<number, RemoteInput>>;
@@ -24,7 +26,6 @@ export interface WiredSlot {
 }
 
 export interface WiringHost extends TaskHost {
-  readonly timer: FrameTimer;
   /** Marks an operator as the failed one, and returns what to throw. */
   operatorFailed(uid: string, error: unknown): unknown;
 }
@@ -69,7 +70,12 @@ class Wiring {
   wire(): WiredSlot {
     for (const chain of this.#plan.chains) for (const edge of chain.inputs) this.#channelsOf(edge.id);
     for (const chain of this.#plan.chains) this.#wireChain(chain);
-    return { tasks: this.#tasks, remoteInputs: this.#remoteInputs, remoteOutputs: this.#remoteOutputs };
+    return {
+      plan: this.#plan,
+      tasks: this.#tasks,
+      remoteInputs: this.#remoteInputs,
+      remoteOutputs: this.#remoteOutputs,
+    };
   }
 
   /** Both this slot's ends of every channel of one edge. */
@@ -78,16 +84,15 @@ class Wiring {
     const edge = this.#graph.edges[edgeId] as JobGraph['edges'][number];
     const producer = this.#tasks[this.#plan.chainOf[edge.from] as number] as Task;
     const consumerId = this.#plan.chainOf[edge.to] as number;
-    const consumer = this.#tasks[consumerId] as Task;
+    const consumer = this.#tasks[consumerId] as InputTask;
     const outputs: OutputChannel[] = [];
     const slots = edge.partitioning.kind === 'forward' ? [subtask] : Array.from({ length: parallelism }, (_, i) => i);
     for (const slot of slots) {
       if (slot === subtask) {
         const place = { edge: edgeId, input: edge.input, slot };
-        const channel = new LocalChannel(place, localWindowRecords(settings.channelWindowBytes), {
-          producer,
-          consumer,
-        });
+        const records = localWindowRecords(settings.channelWindowBytes);
+        const bounds = { records, captureBytesMax: settings.channelWindowBytes * 2 };
+        const channel = new LocalChannel(place, edge.codec, bounds, { producer, consumer });
         outputs.push(channel);
         this.#inputs[consumerId]?.push(channel);
         continue;
@@ -102,7 +107,7 @@ class Wiring {
       this.#remoteOutputs[edgeId]?.set(slot, output);
       this.#remoteInputs[edgeId]?.set(slot, input);
     }
-    this.#edgeOutputs[edgeId] = edgeOutput(edge.partitioning, outputs, { subtask, maxParallelism });
+    this.#edgeOutputs[edgeId] = edgeOutput(edge, outputs, { subtask, maxParallelism });
   }
 
   #wireChain(plan: ChainPlan): void {
@@ -133,7 +138,8 @@ class Wiring {
     }
     const operator = node.create();
     const failed = (error: unknown): unknown => this.#host.operatorFailed(node.uid, error);
-    const link = isHead ? undefined : new ChainLink(operator, task, failed);
+    const edge = this.#graph.edges.find(({ to }) => to === node.id);
+    const link = isHead || edge === undefined ? undefined : new ChainLink(edge, operator, task, failed);
     return { uid: node.uid, operator, output: new ChainOutput(main, sides), link, failed };
   }
 }

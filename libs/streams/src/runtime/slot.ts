@@ -1,6 +1,7 @@
 import type { Clock, KeyGroupRange, Random } from '@millrace/kernel';
 import type { SnapshotHandle, StateStore } from '@millrace/state';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
+import type { InFlight, InFlightFiles } from './in-flight.ts';
 import type { StoredWatermark } from './operator.ts';
 import type { SlotTransport } from './transport.ts';
 
@@ -9,6 +10,11 @@ export interface Barrier {
   /** The number of the round; grows by at least one with each. */
   readonly checkpoint: number;
   readonly parent?: TraceContext | undefined;
+  /**
+   * How long it may wait behind other elements, in milliseconds from when a task first hears of it, before it overtakes
+   * them: absent = for ever (an aligned checkpoint), 0 = it never waits (unaligned).
+   */
+  readonly overtakeAfterMs?: number | undefined;
 }
 
 /** What one subtask of one operator contributes to a checkpoint. Plain JSON, small. */
@@ -21,6 +27,8 @@ export interface OperatorSnapshot {
   readonly list?: readonly unknown[];
   /** Event time of an operator that judges lateness; a restore goes on from the smallest of all subtasks. */
   readonly watermarkMs?: StoredWatermark;
+  /** Of the first operator of a chain, when the barrier overtook elements: what was under way around the chain. */
+  readonly inFlight?: InFlight;
 }
 
 /** The answer of a slot to one barrier: every operator's part, complete and durable. */
@@ -34,6 +42,8 @@ export interface SlotSnapshot {
   readonly drainMs: number;
   readonly flushMs: number;
   readonly inFlightAtBarrier: number;
+  /** Bytes of elements that the barrier overtook, stored with the checkpoint. */
+  readonly overtakenBytes: number;
 }
 
 /** Live figures of a slot, read by polling. */
@@ -84,6 +94,8 @@ export interface SlotContext {
   readonly settings: SlotSettings;
   readonly store: StateStore;
   readonly transport: SlotTransport;
+  /** Where what a barrier overtook is stored when it is large; without it, in the snapshot whatever its size. */
+  readonly inFlightFiles?: InFlightFiles | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly telemetry: Telemetry;

@@ -1,3 +1,4 @@
+import type { CheckpointRound } from './checkpoint-round.ts';
 import type { SourceOperator } from './operator.ts';
 import type { Barrier } from './slot.ts';
 import { stepMs, Task, turnRecords } from './task.ts';
@@ -9,9 +10,15 @@ const pollsPerStep = 8;
 export class SourceTask extends Task {
   #polling = false;
   #barrier: Barrier | undefined;
+  #replayedToSend = false;
 
   get watermarkMs(): number {
     return this.head.output.watermarkMs;
+  }
+
+  /** Elements that were in flight are replayed after this source: says so before its first record. */
+  restore(): void {
+    this.#replayedToSend = true;
   }
 
   /** Injects a barrier before the next poll. Full outputs do not hold it up. */
@@ -28,16 +35,25 @@ export class SourceTask extends Task {
   }
 
   protected work(nowMs: number): void {
+    if (this.#replayedToSend) {
+      this.#replayedToSend = false;
+      return this.own(this.sendReplayed());
+    }
     const barrier = this.#barrier;
     if (barrier !== undefined) {
       this.#barrier = undefined;
       const round = this.host.round(barrier);
-      if (round !== undefined) return this.own(this.checkpoint(round, nowMs));
+      if (round !== undefined) return this.own(this.#checkpoint(round, nowMs));
     }
     if (this.ended || this.blockers > 0) return;
     if (this.#polling) return this.chain.flushIdle(nowMs);
     this.#poll(nowMs);
     this.recordsIn = this.head.output.recordsOut;
+  }
+
+  /** Unaligned, what waits in the chain is stored; with a time limit for alignment, there is nothing here to align. */
+  #checkpoint(round: CheckpointRound, nowMs: number): Promise<void> {
+    return this.checkpoint(round, { alignStartMs: nowMs, overtakes: round.barrier.overtakeAfterMs === 0 });
   }
 
   #poll(nowMs: number): void {

@@ -1,21 +1,31 @@
 import type { Clock } from '@millrace/kernel';
 import { isKind } from '@millrace/kernel';
 import type { Span, Tracer } from '@millrace/telemetry';
-import type { Chain, ChainMember } from './chain.ts';
+import type { Chain, ChainMember, Overtaken, WaitingInChain } from './chain.ts';
 import type { CheckpointRound } from './checkpoint-round.ts';
+import { type InFlight, type InFlightFileName, inFlightBytes } from './in-flight.ts';
+import type { InFlightAround } from './in-flight-around.ts';
 import type { Wakeable } from './input-channel.ts';
+import type { Captured } from './input-gate.ts';
 import type { Producer } from './output-channel.ts';
-import type { Barrier } from './slot.ts';
+import type { OutputTimer } from './remote-output.ts';
+import type { Barrier, OperatorSnapshot } from './slot.ts';
 
 /** What a task needs of its slot. */
 export interface TaskHost {
   readonly clock: Clock;
   readonly tracer: Tracer;
   readonly subtask: number;
+  readonly timer: OutputTimer;
   /** Nothing may be called any more: failed or cancelled. */
   readonly stopped: boolean;
   /** Queues the task for a step. */
   enqueue(task: Task): void;
+  /** Makes what a barrier overtook durable; undefined when it was nothing worth telling. */
+  storeInFlight(
+    around: InFlightAround,
+    name: Omit<InFlightFileName, 'subtask'> & { readonly parent: string | undefined },
+  ): Promise<InFlight | undefined>;
   /** The round of a barrier; undefined when it was aborted or a newer one has begun. */
   round(barrier: Barrier): CheckpointRound | undefined;
   fail(error: unknown): void;
@@ -146,30 +156,63 @@ export abstract class Task implements Producer, Wakeable {
     this.#span = undefined;
   }
 
-  /**
-   * The barrier has arrived everywhere: drain, then snapshot and forward as one step. Durability is awaited by the
-   * round, not by the task.
-   */
-  protected async checkpoint(round: CheckpointRound, alignStartMs: number): Promise<void> {
-    const clock = this.host.clock;
-    const { barrier } = round;
-    const drainStartMs = clock.monotonicMs();
-    const wallOffsetMs = clock.nowMs() - drainStartMs;
-    const inFlight = this.chain.inFlight();
+  /** Drains the chain, then says that what was in flight in the restored checkpoint has passed here. */
+  protected async sendReplayed(): Promise<void> {
     do {
       await this.chain.drain();
-      if (this.host.stopped || round.aborted) return this.endSpan();
+      if (this.host.stopped) return;
     } while (!this.chain.drained);
+    this.chain.replayed();
+  }
+
+  /** Copies what the barrier overtakes at the inputs; resolves when that is complete. */
+  protected captureInputs(_checkpoint: number): Promise<readonly Captured[]> {
+    return Promise.resolve([]);
+  }
+
+  /**
+   * The snapshot, and forwarding the barrier, as one step: when the operators have drained, as the barrier has arrived
+   * everywhere; or, when it overtakes, when each has drained what it had begun. Then what waits around the operators
+   * is copied, too. Durability is awaited by the round, not by the task.
+   */
+  protected async checkpoint(
+    round: CheckpointRound,
+    { alignStartMs, overtakes }: { readonly alignStartMs: number; readonly overtakes: boolean },
+  ): Promise<void> {
+    const { chain } = this;
+    const { clock } = this.host;
+    const { checkpoint } = round.barrier;
+    let holding = overtakes;
+    const late = overtakes ? undefined : this.#late(round.barrier, () => void (holding = true));
+    const drainStartMs = clock.monotonicMs();
+    const wallOffsetMs = clock.nowMs() - drainStartMs;
+    const inFlight = chain.inFlight();
+    for (let done = false; !done; ) {
+      if (holding) await chain.hold();
+      else await (late === undefined ? chain.drain() : Promise.race([late.passed, chain.drain()]));
+      if (this.host.stopped || round.aborted) {
+        late?.cancel();
+        if (holding) chain.release();
+        return this.endSpan();
+      }
+      done = holding ? chain.held : chain.drained;
+    }
+    late?.cancel();
     // No await from here to the end: the snapshot and the barrier belong to the same instant.
-    this.lastCheckpoint = barrier.checkpoint;
+    this.lastCheckpoint = checkpoint;
     const flushStartMs = clock.monotonicMs();
-    const parent = this.#span?.context ?? barrier.parent;
+    const parent = this.#span?.context ?? round.barrier.parent;
     const spanEnd = this.#spanEnd;
     this.#spanEnd = undefined;
     const { ended } = this;
-    const durable = this.chain.snapshotAndForward(barrier, parent);
-    durable
-      .then((operators) => {
+    const parts = chain.snapshot(checkpoint, parent);
+    const waiting = holding ? chain.waiting() : [];
+    const inputs = holding ? this.captureInputs(checkpoint) : undefined;
+    const outputs = chain.forward(holding ? { ...round.barrier, overtakeAfterMs: 0 } : round.barrier);
+    if (holding) chain.release();
+    const stored = this.#store({ inputs, waiting, outputs }, { checkpoint, parent });
+    Promise.all([parts, stored])
+      .then(([operators, overtaken]) => {
         const endMs = clock.monotonicMs();
         const alignMs = drainStartMs - alignStartMs;
         const drainMs = flushStartMs - drainStartMs;
@@ -178,7 +221,11 @@ export abstract class Task implements Producer, Wakeable {
         record('subtask.align', alignStartMs, drainStartMs);
         record('subtask.drain', drainStartMs, flushStartMs);
         record('subtask.flush', flushStartMs, endMs);
-        round.add({ operators, ended, alignMs, drainMs, flushMs: endMs - flushStartMs, inFlight });
+        const [head, ...rest] = operators;
+        const all =
+          overtaken === undefined ? operators : [{ ...(head as OperatorSnapshot), inFlight: overtaken }, ...rest];
+        const overtakenBytes = inFlightBytes(overtaken);
+        round.add({ operators: all, ended, alignMs, drainMs, flushMs: endMs - flushStartMs, inFlight, overtakenBytes });
       })
       .catch((error: unknown) => {
         // What may pass fails the round only; the state is still in memory for the next one, unless it was lost.
@@ -187,4 +234,37 @@ export abstract class Task implements Producer, Wakeable {
       })
       .finally(() => spanEnd?.());
   }
+
+  /** With a time limit for alignment: a promise that resolves when it is over. */
+  #late(barrier: Barrier, passed: () => void): { readonly passed: Promise<void>; cancel(): void } | undefined {
+    const { overtakeAfterMs } = barrier;
+    if (overtakeAfterMs === undefined) return undefined;
+    const settle = Promise.withResolvers<void>();
+    const timer = this.host.timer.after(overtakeAfterMs, () => {
+      passed();
+      settle.resolve();
+    });
+    return { passed: settle.promise, cancel: () => timer.cancel() };
+  }
+
+  async #store(
+    { inputs, waiting, outputs }: Around,
+    name: { readonly checkpoint: number; readonly parent: string | undefined },
+  ): Promise<InFlight | undefined> {
+    const overtaken = await Promise.all(outputs.map(async (one) => ({ ...one, elements: await one.elements })));
+    return this.host.storeInFlight(
+      { inputs: (await inputs) ?? [], waiting, outputs: overtaken },
+      {
+        ...name,
+        operator: this.head.uid,
+      },
+    );
+  }
+}
+
+/** What a barrier overtook, and does not know yet. */
+interface Around {
+  readonly inputs: Promise<readonly Captured[]> | undefined;
+  readonly waiting: readonly WaitingInChain[];
+  readonly outputs: readonly Overtaken[];
 }

@@ -122,24 +122,44 @@ export function keyGroupOfNumber(key: number, maxParallelism: number): number {
   return keyGroupOf(writer.bytes, 0, writer.position, maxParallelism);
 }
 
-/** Running count and sum of `n` per key. With `random` some records are answered later, but in order. */
+/** Passes everything on, and every fifth `n` to the side output `fives` as well. */
+export class FivesAside extends PassOperator {
+  override record(value: unknown, timestampMs: number): void {
+    this.context.output.emit(value, timestampMs);
+    if ((value as Event).n % 5 === 0) this.context.output.emit(value, timestampMs, 'fives');
+  }
+}
+
+interface Sum {
+  count: number;
+  sum: number;
+  /** The newest `n` of each split. */
+  readonly newest: Record<string, number>;
+}
+
+/**
+ * Running count and sum of `n` per key. With `random` some records are answered later, but in order. `ordered`: the
+ * records of one split come in the order of the split.
+ */
 export class KeyedSum extends PassOperator {
-  readonly #sums = new Map<number, { count: number; sum: number }>();
+  readonly #sums = new Map<number, Sum>();
   readonly #random: Random | undefined;
+  readonly #ordered: boolean;
   #open = 0;
   #tail: Promise<void> = Promise.resolve();
 
-  constructor(random?: Random) {
+  constructor(random?: Random, ordered = false) {
     super();
     this.#random = random;
+    this.#ordered = ordered;
   }
 
   override open(context: OperatorContext): void {
     this.context = context;
     for (const handle of context.restoredTables) {
-      for (const [key, count, sum] of handle.data.sums as Array<[number, number, number]>) {
+      for (const [key, sum] of handle.data.sums as Array<[number, Sum]>) {
         if (!containsKeyGroup(context.keyGroups, keyGroupOfNumber(key, context.slot.maxParallelism))) continue;
-        this.#sums.set(key, { count, sum });
+        this.#sums.set(key, structuredClone(sum));
       }
     }
   }
@@ -167,7 +187,7 @@ export class KeyedSum extends PassOperator {
 
   override async snapshot(): Promise<OperatorPart> {
     const { uid: operator, keyGroups } = this.context;
-    const sums = [...this.#sums].map(([key, { count, sum }]) => [key, count, sum]);
+    const sums = structuredClone([...this.#sums]);
     const table: SnapshotHandle = {
       store: 'test',
       operator,
@@ -191,11 +211,15 @@ export class KeyedSum extends PassOperator {
   }
 
   #add(event: Event, timestampMs: number): void {
-    const state = this.#sums.get(event.key) ?? { count: 0, sum: 0 };
+    const state = this.#sums.get(event.key) ?? { count: 0, sum: 0, newest: {} };
+    const { key, split, n } = event;
+    const before = state.newest[split] ?? -1;
+    if (this.#ordered) assert(n > before, `${n} of split ${split} after ${before} for key ${key}`);
+    state.newest[split] = n;
     state.count++;
-    state.sum += event.n;
-    this.#sums.set(event.key, state);
-    this.context.output.emit({ key: event.key, ...state } satisfies SumResult, timestampMs);
+    state.sum += n;
+    this.#sums.set(key, state);
+    this.context.output.emit({ key, count: state.count, sum: state.sum } satisfies SumResult, timestampMs);
   }
 }
 

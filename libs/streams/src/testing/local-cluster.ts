@@ -11,6 +11,7 @@ import {
 import type { StateStore } from '@millrace/state';
 import { noTelemetry, type Telemetry } from '@millrace/telemetry';
 import type { JobGraph } from '../graph/job-graph.ts';
+import type { InFlightFiles } from '../runtime/in-flight.ts';
 import type { Scheduler } from '../runtime/scheduler.ts';
 import type { OperatorSnapshot, Slot, SlotSettings, SlotStats } from '../runtime/slot.ts';
 import { createSlot } from '../runtime/slot-runtime.ts';
@@ -35,6 +36,9 @@ export interface LocalClusterOptions {
   readonly generation?: number;
   readonly from?: ClusterCheckpoint | undefined;
   readonly settings?: Partial<SlotSettings>;
+  /** How long barriers wait before they overtake: absent = for ever, 0 = not at all. */
+  readonly overtakeAfterMs?: number | undefined;
+  readonly inFlightFiles?: InFlightFiles;
   readonly clock?: Clock;
   readonly random?: Random;
   /** Randomly delays messages between slots, from `random`. */
@@ -59,12 +63,14 @@ export class LocalCluster {
   /** Settles when every slot has: rejects with the first failure. */
   readonly done: Promise<void>;
   #lastCheckpoint: number;
+  readonly #overtakeAfterMs: number | undefined;
 
-  private constructor(network: MemoryNetwork, slots: readonly Slot[], lastCheckpoint: number) {
+  private constructor(network: MemoryNetwork, slots: readonly Slot[], options: LocalClusterOptions) {
     this.network = network;
     this.slots = slots;
     this.parallelism = slots.length;
-    this.#lastCheckpoint = lastCheckpoint;
+    this.#lastCheckpoint = options.from?.checkpoint ?? 0;
+    this.#overtakeAfterMs = options.overtakeAfterMs;
     this.done = Promise.all(slots.map((slot) => slot.run())).then(() => network.close());
     // One slot's failure ends the attempt, as a task-runner would see to it.
     this.done.catch((error: unknown) => this.kill(MillraceError.from(error)));
@@ -90,6 +96,7 @@ export class LocalCluster {
           settings: { ...testSlotSettings, ...options.settings },
           store: options.store,
           transport: network.transport(subtask),
+          inFlightFiles: options.inFlightFiles,
           clock: options.clock ?? systemClock,
           random,
           telemetry: options.telemetry ?? noTelemetry,
@@ -105,17 +112,18 @@ export class LocalCluster {
       await Promise.all(slots.map((slot) => slot.cancel(MillraceError.from(error))));
       throw error;
     }
-    return new LocalCluster(network, slots, options.from?.checkpoint ?? 0);
+    return new LocalCluster(network, slots, options);
   }
 
   /** One round over all slots; not yet complete (`complete`). Rejects when the round or the attempt fails. */
-  async checkpoint(): Promise<ClusterCheckpoint> {
+  async checkpoint(overtakeAfterMs = this.#overtakeAfterMs): Promise<ClusterCheckpoint> {
     const checkpoint = ++this.#lastCheckpoint;
-    const parts = await Promise.all(this.slots.map((slot) => slot.checkpoint({ checkpoint })));
+    const parts = await Promise.all(this.slots.map((slot) => slot.checkpoint({ checkpoint, overtakeAfterMs })));
     return {
       checkpoint,
       parallelism: this.parallelism,
-      operators: parts.flatMap((part) => part.operators),
+      // As through the checkpoint object: only what JSON keeps comes back.
+      operators: JSON.parse(JSON.stringify(parts.flatMap((part) => part.operators))) as OperatorSnapshot[],
       ended: parts.every((part) => part.ended),
     };
   }

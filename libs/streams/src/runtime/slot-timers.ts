@@ -1,11 +1,12 @@
 import type { Clock, Timer } from '@millrace/kernel';
-import type { FrameTimer, RemoteOutput } from './remote-output.ts';
+import type { OutputTimer, RemoteOutput } from './remote-output.ts';
 
-/** One timer for all partial frames of a slot: none waits longer than the frame delay. */
-export class FrameFlusher implements FrameTimer {
+/** The timers of a slot: one for all its partial frames, so that none waits longer than the frame delay; and others. */
+export class SlotTimers implements OutputTimer {
   readonly #clock: Clock;
   readonly #delayMs: number;
   readonly #onError: (error: unknown) => void;
+  readonly #others = new Set<Timer>();
   #begun: RemoteOutput[] = [];
   #timer: Timer | undefined;
   #closed = false;
@@ -23,17 +24,40 @@ export class FrameFlusher implements FrameTimer {
     this.#timer ??= this.#clock.schedule(this.#delayMs, () => this.#flush());
   }
 
+  after(delayMs: number, callback: () => void): Timer {
+    if (this.#closed) return { cancel: () => undefined };
+    const timer = this.#clock.schedule(delayMs, () => {
+      this.#others.delete(timer);
+      this.#guarded(callback);
+    });
+    this.#others.add(timer);
+    return {
+      cancel: () => {
+        this.#others.delete(timer);
+        timer.cancel();
+      },
+    };
+  }
+
   close(): void {
     this.#closed = true;
     this.#timer?.cancel();
+    for (const timer of this.#others) timer.cancel();
+    this.#others.clear();
   }
 
   #flush(): void {
     this.#timer = undefined;
     const outputs = this.#begun;
     this.#begun = [];
-    try {
+    this.#guarded(() => {
       for (const output of outputs) output.flush();
+    });
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
     } catch (error) {
       this.#onError(error);
     }
