@@ -8,6 +8,7 @@ export const unloaded: unique symbol = Symbol('unloaded');
 
 export interface EntryOwner {
   evict(entry: Entry): void;
+  evicted(): void;
 }
 
 /** The entries of one namespace, by key. */
@@ -56,12 +57,14 @@ export class Entry implements StateEntry, Resident {
   readonly sizes: number[];
   /** Bit for each state index: changed since it was last written to the table. */
   dirty = 0;
+  /** Changes that the table does not have: values, and items of maps. */
+  changes = 0;
   /** The row is on its way. */
   fetching: Promise<void> | undefined = undefined;
   /** The entry has changes that are saved when the row has come. */
   awaitsRow = false;
   pins = 0;
-  referenced = true;
+  referenced = false;
   ringIndex = -1;
   bytes: number;
   /** Times of the timers last registered, so that registering them again costs nothing. */
@@ -82,6 +85,10 @@ export class Entry implements StateEntry, Resident {
 
   get namespace(): KeyValue | undefined {
     return this.space.namespace;
+  }
+
+  get owner(): EntryOwner {
+    return this.space.owner;
   }
 
   evict(): void {

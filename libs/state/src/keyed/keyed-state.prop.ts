@@ -207,14 +207,14 @@ async function openAll(
     Array.from({ length: parallelism }, async (_, subtask) => {
       const keyGroups = keyGroupRange(subtask, parallelism, maxParallelism);
       const table = await store.openTable(specOf({ subtask, keyGroups, maxParallelism, generation }), handles);
-      const dirtyEntriesMax = 1 + random.below(20);
+      const changesMax = 1 + random.below(20);
       const state = await openKeyedState({
         table,
         restored: handles.length > 0,
         shape,
         workingSet,
         clock,
-        dirtyEntriesMax,
+        changesMax,
       });
       return { state, ...keyGroups };
     }),

@@ -26,7 +26,7 @@ interface Setup {
   readonly handles?: readonly SnapshotHandle[];
   readonly generation?: number;
   readonly bytesMax?: number;
-  readonly dirtyEntriesMax?: number;
+  readonly changesMax?: number;
   readonly onFailure?: (error: unknown) => void;
 }
 
@@ -46,7 +46,7 @@ async function opened<S extends StateShape>(
     shape,
     workingSet,
     clock,
-    dirtyEntriesMax: setup.dirtyEntriesMax,
+    changesMax: setup.changesMax,
     onFailure: setup.onFailure,
   });
   return { state, workingSet };
@@ -476,10 +476,7 @@ describe('a failure that a handler catches', () => {
 
   test("to save another key's value is not followed by checkpoints without the changes of the other keys", async () => {
     const failures: unknown[] = [];
-    const { state } = await opened(
-      { n: value(int64) },
-      { dirtyEntriesMax: 4, onFailure: (error) => failures.push(error) },
-    );
+    const { state } = await opened({ n: value(int64) }, { changesMax: 4, onFailure: (error) => failures.push(error) });
     await on(state, 'bad', (facade) => key(facade).set('oops' as unknown as number));
     await on(state, 'alice', (facade) => key(facade).set(100));
     await on(state, 'bob', (facade) => key(facade).set(200));
@@ -497,7 +494,7 @@ describe('a failure that a handler catches', () => {
   });
 
   test('to save lets no key be evicted with its changes', async () => {
-    const { state, workingSet } = await opened({ n: value(int64) }, { dirtyEntriesMax: 3 });
+    const { state, workingSet } = await opened({ n: value(int64) }, { changesMax: 3 });
     await on(state, 'bad', (facade) => key(facade).set('oops' as unknown as number));
     await on(state, 'alice', (facade) => key(facade).set(100));
     await expect(on(state, 'bob', (facade) => caught(() => key(facade).set(200)))).rejects.toThrow('oops');

@@ -64,8 +64,8 @@ export interface KeyedStateOptions<S extends StateShape> {
   readonly clock: Clock;
   /** Default: one batch per microtask. */
   readonly batcher?: BatcherFactory | undefined;
-  /** Dirty entries at which they are written behind. Default 8192. */
-  readonly dirtyEntriesMax?: number | undefined;
+  /** Changes not yet written (values, items of maps) at which all are. Default 8192. */
+  readonly changesMax?: number | undefined;
   /** Timers held in memory for each key group and time domain; more wait in the table. Default 512. */
   readonly timersHeldMax?: number | undefined;
   /** Told of the first failure to save or load, which a handler may catch: the operator has to end with it. */

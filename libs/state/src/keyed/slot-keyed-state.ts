@@ -24,7 +24,7 @@ import { TableWriter } from './table-writer.ts';
 import { ValueCell } from './value-cell.ts';
 import type { WorkingSet } from './working-set.ts';
 
-const dirtyEntriesMaxDefault = 8192;
+const changesMaxDefault = 8192;
 
 /** Rows on their way at which no record is admitted. */
 const fetchesMax = 8192;
@@ -54,14 +54,14 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   readonly #states: RunningState[] = [];
   readonly #row: Row | undefined;
   readonly #facade: FacadeClass<S>;
-  readonly #dirtyMax: number;
+  readonly #changesMax: number;
   /** Entries without a namespace, and those of each namespace. */
   readonly #plain: EntrySpace = { owner: this, namespace: undefined, entries: new Map() };
   readonly #spaces = new Map<PrimitiveKey, EntrySpace>();
   readonly #template: EntryTemplate;
   readonly #scratch = new ByteWriter(256);
-  #dirty: Entry[] = [];
-  #dirtyCount = 0;
+  /** Changes of all entries that the table does not have. */
+  #changes = 0;
   #closed = false;
   #failure: MillraceError | undefined;
   readonly #onFailure: ((error: MillraceError) => void) | undefined;
@@ -72,7 +72,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     this.#workingSet = workingSet;
     this.#keyCodec = keyCodec;
     this.#onFailure = options.onFailure;
-    this.#dirtyMax = options.dirtyEntriesMax ?? dirtyEntriesMaxDefault;
+    this.#changesMax = options.changesMax ?? changesMaxDefault;
     const cache = new TableCache(workingSet.cache);
     this.#writer = new TableWriter(table, cache, (error) => this.#fail(error));
     const keys = new EntryKeys(keyCodec);
@@ -130,8 +130,8 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     const primitive = primitiveKey(key);
     let entry = space.entries.get(primitive);
     if (entry === undefined) entry = this.#create(key, primitive, space);
+    else entry.referenced = true;
     entry.pins++;
-    entry.referenced = true;
     return entry;
   }
 
@@ -172,10 +172,15 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
 
   evict(entry: Entry): void {
     if (this.#failure !== undefined) throw this.#failure;
-    if (entry.dirty !== 0) this.#writeBehind();
+    if (entry.dirty !== 0) this.#save(entry);
     const { entries, namespace } = entry.space;
     entries.delete(entry.primitive);
     if (entries.size === 0 && namespace !== undefined) this.#spaces.delete(primitiveKey(namespace));
+  }
+
+  /** Reads of what was evicted go to the table from now on. */
+  evicted(): void {
+    this.#send();
   }
 
   #space(namespace: KeyValue | undefined): EntrySpace | undefined {
@@ -210,20 +215,28 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   }
 
   #markDirty(entry: Entry, bit: number, changes: number): void {
-    if (entry.dirty === 0 || entry.awaitsRow) this.#dirty.push(entry);
     entry.dirty |= bit;
-    this.#dirtyCount += changes;
-    if (this.#dirtyCount >= this.#dirtyMax) this.#writeBehind();
+    entry.changes += changes;
+    this.#changes += changes;
+    if (this.#changes >= this.#changesMax) this.#writeBehind();
   }
 
   /** Writes every change to the table, where reads see it from then on. All or, when one cannot be written, no more. */
   #writeBehind(): void {
     if (this.#failure !== undefined) throw this.#failure;
-    const dirty = this.#dirty;
-    this.#dirty = [];
-    this.#dirtyCount = 0;
+    if (this.#changes > 0) {
+      this.#saveAll(this.#plain);
+      for (const space of this.#spaces.values()) this.#saveAll(space);
+    }
+    this.#send();
+  }
+
+  #saveAll(space: EntrySpace): void {
+    for (const entry of space.entries.values()) if (entry.dirty !== 0) this.#save(entry);
+  }
+
+  #send(): void {
     try {
-      for (const entry of dirty) this.#save(entry);
       this.#writer.send();
     } catch (error) {
       throw this.#fail(error);
@@ -242,19 +255,27 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   #save(entry: Entry): void {
     let bits = entry.dirty;
     entry.dirty = 0;
-    const row = this.#row;
-    if (row !== undefined && (bits & row.mask) !== 0) {
-      if (!row.save(entry)) entry.dirty = bits & row.mask;
-      bits &= ~row.mask;
-    }
-    for (let i = 0; bits !== 0; i++, bits >>>= 1) {
-      if ((bits & 1) === 0) continue;
-      const state = this.#states[i] as RunningState;
-      try {
-        state.cell.save(entry);
-      } catch (error) {
-        throw savingFailed(entry, state.definition.name, error);
+    this.#changes -= entry.changes;
+    entry.changes = 0;
+    try {
+      const row = this.#row;
+      if (row !== undefined && (bits & row.mask) !== 0) {
+        if (!row.save(entry)) entry.dirty = bits & row.mask;
+        bits &= ~row.mask;
       }
+      for (let i = 0; bits !== 0; i++, bits >>>= 1) {
+        if ((bits & 1) !== 0) this.#saveState(entry, this.#states[i] as RunningState);
+      }
+    } catch (error) {
+      throw this.#fail(error);
+    }
+  }
+
+  #saveState(entry: Entry, { cell, definition }: RunningState): void {
+    try {
+      cell.save(entry);
+    } catch (error) {
+      throw savingFailed(entry, definition.name, error);
     }
   }
 }

@@ -11,8 +11,14 @@ export interface Resident {
   ringIndex: number;
   /** Estimated bytes, kept by the working set. */
   bytes: number;
-  /** Writes unsaved changes to the table, then leaves its owner's index. */
+  readonly owner: ResidentOwner;
+  /** Writes unsaved changes, then leaves its owner's index. */
   evict(): void;
+}
+
+export interface ResidentOwner {
+  /** Some of its residents have been evicted, one after the other. */
+  evicted(): void;
 }
 
 export interface WorkingSetOptions {
@@ -24,7 +30,9 @@ export interface WorkingSetOptions {
 }
 
 /** Steps of the hand for one call, so that a ring full of pinned entries costs a bounded time. */
-const stepsMax = 512;
+const stepsMax = 1024;
+/** Entries leave in groups, so that their changes are written in groups: the ring is emptied to this share. */
+const restShare = 7 / 8;
 
 /**
  * What a slot keeps at hand of the state of all its operators together: entries decoded, as many as the processor's own
@@ -70,9 +78,12 @@ export class WorkingSet {
     this.bytes -= resident.bytes;
   }
 
-  /** Evicts until the bytes fit or the hand has made its steps. */
+  /** When the bytes do not fit: evicts until there is room again or the hand has made its steps. */
   reclaim(): void {
-    for (let step = 0; step < stepsMax && this.bytes > this.bytesMax && this.#ring.length > 0; step++) {
+    if (this.bytes <= this.bytesMax) return;
+    const rest = this.bytesMax * restShare;
+    let owner: ResidentOwner | undefined;
+    for (let step = 0; step < stepsMax && this.bytes > rest && this.#ring.length > 0; step++) {
       if (this.#hand >= this.#ring.length) this.#hand = 0;
       const resident = this.#ring[this.#hand] as Resident;
       if (resident.pins > 0) {
@@ -81,10 +92,13 @@ export class WorkingSet {
         resident.referenced = false;
         this.#hand++;
       } else {
+        if (owner !== resident.owner) owner?.evicted();
+        owner = resident.owner;
         resident.evict();
         this.remove(resident);
         this.evictions++;
       }
     }
+    owner?.evicted();
   }
 }

@@ -2,7 +2,7 @@ import { WorkingSet } from '@millrace/state';
 import type { SlotContext } from '../runtime/slot.ts';
 
 /** More decoded entries than the processor's caches hold cost more than decoding them anew. */
-const decodedBytesMax = 16 * 1024 * 1024;
+const decodedBytesMax = 1024 * 1024;
 
 const sets = new WeakMap<SlotContext, WorkingSet>();
 
