@@ -125,13 +125,18 @@ function stamp(window: Window, ctx: LogicContext): number {
   return Number.isFinite(window.endMs) ? lastMs(window) : ctx.timestampMs;
 }
 
+/** Its functions may be taken apart from it. */
 class ProcessContext<K, U> implements WindowContext<K, U> {
   readonly window: Window;
+  readonly emit: WindowContext<K, U>['emit'];
+  readonly side: WindowContext<K, U>['side'];
   readonly #ctx: LogicContext;
 
   constructor(ctx: LogicContext, window: Window) {
     this.#ctx = ctx;
     this.window = window;
+    this.emit = (value) => ctx.emit(value, stamp(window, ctx));
+    this.side = (tag, value) => ctx.side(tag, value);
   }
 
   get key(): K {
@@ -145,12 +150,6 @@ class ProcessContext<K, U> implements WindowContext<K, U> {
   get processingMs(): number {
     return this.#ctx.processingMs;
   }
-
-  emit(value: U): void {
-    this.#ctx.emit(value, stamp(this.window, this.#ctx));
-  }
-
-  side: WindowContext<K, U>['side'] = (tag, value) => this.#ctx.side(tag, value);
 }
 
 /** One after the other; at once when nothing has to be awaited. */
