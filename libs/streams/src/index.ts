@@ -42,6 +42,7 @@ export type {
   BroadcastSpec,
   KeyedBroadcastSpec,
   PlainContext,
+  SideContext,
   WritableBroadcastMap,
   WritableBroadcastMaps,
 } from './api/broadcast.ts';
@@ -122,6 +123,7 @@ export {
   type Partitioning,
 } from './graph/job-graph.ts';
 export { BaseOperator } from './operators/base-operator.ts';
+export type { InFlight, InFlightFile, InFlightFileName, InFlightFiles } from './runtime/in-flight.ts';
 export type { Operator, OperatorContext, OperatorPart, Output, Poll, SourceOperator } from './runtime/operator.ts';
 export { redistribute } from './runtime/redistribute.ts';
 export type { Scheduler } from './runtime/scheduler.ts';

@@ -30,14 +30,18 @@ export type WritableBroadcastMaps<B extends BroadcastShape> = {
   readonly [Name in keyof B]: B[Name] extends MapDescriptor<infer K, infer V> ? WritableBroadcastMap<K, V> : never;
 };
 
+/** What a handler without a key may do beside returning its results. */
+export interface SideContext {
+  /** Sends to a side output. */
+  side<X>(tag: SideTag<X>, value: X): void;
+}
+
 /** What a handler without a key works with. */
-export interface PlainContext<U> {
+export interface PlainContext<U> extends SideContext {
   /** Event time of the record. */
   readonly timestampMs: number;
   /** Sends a result on; its timestamp is that of the record unless given. */
   emit(value: U, timestampMs?: number): void;
-  /** Sends to a side output. */
-  side<X>(tag: SideTag<X>, value: X): void;
 }
 
 interface BroadcastInput<B, R, U> {

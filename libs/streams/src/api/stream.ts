@@ -18,7 +18,7 @@ import { windowJoinLogic } from '../operators/window-join-logic.ts';
 import type { Operator } from '../runtime/operator.ts';
 import type { AggregateSpec, WindowOptions } from './aggregate.ts';
 import type { AsyncContext, AsyncMapOptions, KeyedLookupJoinSpec, LookupJoinSpec } from './async-map.ts';
-import type { BroadcastShape, BroadcastSpec, KeyedBroadcastSpec, PlainContext } from './broadcast.ts';
+import type { BroadcastShape, BroadcastSpec, KeyedBroadcastSpec, SideContext } from './broadcast.ts';
 import { type Change, change } from './change.ts';
 import { checkExecution, type Execution, type KeyedOptions } from './execution.ts';
 import type {
@@ -82,7 +82,7 @@ export class Stream<T> {
 
   /** One record in, any number out; `ctx.side` sends to side outputs. */
   flatMap<U>(
-    fn: (record: T, timestampMs: number, ctx: PlainContext<U>) => Iterable<U>,
+    fn: (record: T, timestampMs: number, ctx: SideContext) => Iterable<U>,
     options: ToStreamOptions<U> = {},
   ): Stream<U> {
     return this.#then('flat-map', fn, options, () => new FlatMapOperator(fn));

@@ -40,9 +40,8 @@ class BroadcastSide {
     this.#spec.onBroadcast(record as never, this.state.writable, this.call as never);
   }
 
-  /** Of the first subtask; the others hold the same. */
-  part(subtask: number): OperatorPart {
-    return subtask === 0 ? { list: this.state.snapshot() } : {};
+  part(): OperatorPart {
+    return { list: this.state.snapshot() };
   }
 }
 
@@ -70,7 +69,7 @@ export class BroadcastOperator extends BaseOperator {
   }
 
   override snapshot(): Promise<OperatorPart> {
-    return Promise.resolve(this.#side.part(this.context.subtask));
+    return Promise.resolve(this.#side.part());
   }
 }
 
@@ -78,7 +77,6 @@ export class BroadcastOperator extends BaseOperator {
 export class KeyedBroadcastOperator implements Operator {
   readonly #keyed: KeyedOperator;
   readonly #side: BroadcastSide;
-  #subtask = 0;
 
   /** `keyedBy` makes the keyed operator of the logic. */
   constructor(
@@ -90,7 +88,6 @@ export class KeyedBroadcastOperator implements Operator {
   }
 
   async open(context: OperatorContext): Promise<void> {
-    this.#subtask = context.subtask;
     this.#side.open(context);
     await this.#keyed.open(context);
   }
@@ -113,7 +110,7 @@ export class KeyedBroadcastOperator implements Operator {
   }
 
   async snapshot(checkpoint: number, parent?: TraceContext): Promise<OperatorPart> {
-    const part = this.#side.part(this.#subtask);
+    const part = this.#side.part();
     return { ...(await this.#keyed.snapshot(checkpoint, parent)), ...part };
   }
 

@@ -15,9 +15,9 @@ interface StoredMap {
 }
 
 /**
- * The broadcast maps of one subtask. Every subtask comes to the same maps, because each sees every broadcast record and a
- * barrier cuts the broadcast channels at one place. A checkpoint holds them once, from the first subtask; at a
- * restore every subtask takes this one, so they are the same at any parallelism whatever had been different.
+ * The broadcast maps of one subtask. Every subtask comes to the same maps, because each sees every broadcast record. In an
+ * unaligned checkpoint one may be further than another, and what it has not seen is in flight before it. So each stores its
+ * own, and a restored one takes those of the subtask whose broadcast records it replays: after these all are the same again.
  */
 export class BroadcastState<B extends BroadcastShape> {
   /** For handlers of records. */
@@ -35,11 +35,12 @@ export class BroadcastState<B extends BroadcastShape> {
     this.maps = Object.fromEntries(held.map(([name, map]) => [name, readOnly(map)])) as unknown as BroadcastMaps<B>;
   }
 
-  /** Takes what the checkpoint holds, whichever subtask this is. */
   restore(context: OperatorContext): void {
-    const parts = context.slot.restore?.filter((part) => part.operator === context.uid && part.list !== undefined);
-    const first = parts?.toSorted((a, b) => a.subtask - b.subtask)[0];
-    for (const stored of (first?.list ?? []) as readonly StoredMap[]) {
+    const { restore = [] } = context.slot;
+    const parallelismBefore = 1 + Math.max(0, ...restore.map((part) => part.subtask));
+    const from = context.subtask % parallelismBefore;
+    const own = restore.find((part) => part.operator === context.uid && part.subtask === from);
+    for (const stored of (own?.list ?? []) as readonly StoredMap[]) {
       const held = this.#held.get(stored.map);
       if (held !== undefined) load(held, stored, this.#shape[stored.map] as MapDescriptor<unknown, unknown>);
       else if (context.slot.allowDroppedState !== true) throw droppedMap(stored.map);

@@ -1,4 +1,4 @@
-import type { PlainContext } from '../api/broadcast.ts';
+import type { SideContext } from '../api/broadcast.ts';
 import { BaseOperator } from './base-operator.ts';
 import { PlainCall } from './plain-call.ts';
 
@@ -35,7 +35,7 @@ export class FlatMapOperator extends BaseOperator {
   readonly #fn: (value: unknown, timestampMs: number, ctx: PlainCall) => Iterable<unknown>;
   #call: PlainCall | undefined;
 
-  constructor(fn: (value: never, timestampMs: number, ctx: PlainContext<never>) => Iterable<unknown>) {
+  constructor(fn: (value: never, timestampMs: number, ctx: SideContext) => Iterable<unknown>) {
     super();
     this.#fn = fn as unknown as (value: unknown, timestampMs: number, ctx: PlainCall) => Iterable<unknown>;
   }
