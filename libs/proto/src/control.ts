@@ -34,6 +34,10 @@ export interface JobInput {
    * dropped, those that are new start empty. Otherwise such a checkpoint is refused.
    */
   readonly allowDroppedState?: boolean;
+  /** What barriers do that meet records before them; default: the cluster's, see the control plane's settings. */
+  readonly checkpointMode?: CheckpointMode;
+  /** In the mode `aligned-timeout`: how long a barrier waits before it overtakes, milliseconds; default 1000. */
+  readonly alignTimeoutMs?: number;
   /** Registered checkpoints to keep. */
   readonly checkpointsRetained?: number;
   /** Failures in a row, without a checkpoint between them, before the job gives up. */
@@ -41,6 +45,13 @@ export interface JobInput {
   /** Longest time a checkpoint round may take before it is aborted. */
   readonly roundTimeoutMs?: number;
 }
+
+/**
+ * `aligned`: a barrier waits for the records before it. `unaligned`: it overtakes them, and they are stored with the
+ * checkpoint. `aligned-timeout`: it waits for a while, then overtakes. Checkpoints of all modes restore in all modes.
+ */
+export const checkpointModes = ['aligned', 'unaligned', 'aligned-timeout'] as const;
+export type CheckpointMode = (typeof checkpointModes)[number];
 
 /** A JobInput with every default filled in; made by the activity `prepareJob`. */
 export interface JobSettings {
@@ -52,6 +63,8 @@ export interface JobSettings {
   readonly options: { readonly [key: string]: Json };
   readonly from: 'latest' | 'empty';
   readonly allowDroppedState?: boolean;
+  /** See {@link AttemptPlan.overtakeAfterMs}. */
+  readonly overtakeAfterMs?: number;
   readonly checkpointsRetained: number;
   readonly failuresMax: number;
   readonly roundTimeoutMs: number;
@@ -82,7 +95,7 @@ export interface OperatorDescription {
 export interface EdgeDescription {
   readonly from: string;
   readonly to: string;
-  readonly partitioning: 'forward' | 'hash' | 'rebalance' | 'broadcast';
+  readonly partitioning: 'forward' | 'hash' | 'rebalance' | 'broadcast' | 'custom';
 }
 
 /** The answer of `claimSlot`. */
@@ -119,6 +132,8 @@ export interface AttemptPlan {
   readonly restoreFrom: string | null;
   /** See {@link JobInput.allowDroppedState}. */
   readonly allowDroppedState?: boolean;
+  /** How long barriers wait behind records before they overtake, milliseconds; absent: for ever, 0: not at all. */
+  readonly overtakeAfterMs?: number;
   /** The workflow that runs this attempt's checkpoint rounds; told when inputs have ended. */
   readonly checkpointLoopId: string;
 }

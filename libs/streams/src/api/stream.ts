@@ -44,6 +44,9 @@ export interface ToStreamOptions<U> extends OperatorOptions {
   readonly codec?: Codec<U>;
 }
 
+/** A function that returns a promise is none of the synchronous ones: the compiler then names the mend. */
+type Synchronous<U> = 0 extends 1 & U ? unknown : [U] extends [PromiseLike<unknown>] ? 'use mapAsync' : unknown;
+
 /** The canonical key codec unless another is given. */
 type Key = KeyValue;
 
@@ -68,7 +71,7 @@ export class Stream<T> {
   }
 
   /** One record in, one out. */
-  map<U>(fn: (record: T, timestampMs: number) => U, options: ToStreamOptions<U> = {}): Stream<U> {
+  map<U>(fn: ((record: T, timestampMs: number) => U) & Synchronous<U>, options: ToStreamOptions<U> = {}): Stream<U> {
     return this.#then('map', fn, options, () => new MapOperator(fn));
   }
 
@@ -119,6 +122,19 @@ export class Stream<T> {
     );
   }
 
+  /**
+   * Gives each record to the subtask of the next operator that `choose` names, from 0 to `parallelism` - 1: for operators
+   * without a key, which have no state that a rescale would have to follow. By key: `keyBy`.
+   */
+  partitionBy(choose: (record: T, parallelism: number) => number): Stream<T> {
+    refuseAsync('partitionBy', { partitionBy: choose });
+    const spread = { kind: 'custom', choose } as const;
+    return new Stream(
+      this.#builder,
+      this.#ports.map((port) => ({ ...port, spread })),
+    );
+  }
+
   /** Gives every record to every subtask of the next operator. */
   broadcast(): Stream<T> {
     return new Stream(
@@ -153,6 +169,7 @@ export class Stream<T> {
   /** Groups by key: records of one key go to one subtask and are handled in order. */
   keyBy<K extends Key>(key: (record: T) => K, codec?: Codec<K>): KeyedStream<K, T> {
     refuseAsync('keyBy', { keyBy: key });
+    checkNotSpread(this.#ports);
     return new KeyedStream(this.#builder, { ports: this.#ports, key, keyCodec: (codec ?? keyCodec) as Codec<never> });
   }
 
@@ -382,6 +399,15 @@ function sameCodec(name: string, sides: readonly KeyedSide[]): Codec<never> {
     'job-graph',
     `${name}: the two streams are keyed by different codecs (${first?.format}, ${second?.format})`,
   );
+}
+
+/** `keyBy` says where records go; what said otherwise before it would be without effect. */
+function checkNotSpread(ports: readonly Port[]): void {
+  for (const { spread } of ports) {
+    const kind = typeof spread === 'string' ? spread : 'partitionBy';
+    if (kind === 'forward' || kind === 'rebalance') continue;
+    throw new MillraceError('job-graph', `keyBy after ${kind} would undo it; take one of the two away`);
+  }
 }
 
 function checkSameJob(one: GraphBuilder, other: GraphBuilder): void {

@@ -7,7 +7,7 @@ import { generator } from '../sources/generator.ts';
 import { parquetFiles } from '../sources/parquet.ts';
 import { job } from './job.ts';
 import { sideTag } from './side-tag.ts';
-import { tumbling } from './windows.ts';
+import { globalWindow, tumbling } from './windows.ts';
 
 interface Order {
   readonly id: string;
@@ -86,6 +86,55 @@ export default job('types', (flow) => {
     byNumber,
     { left: { codec: msgpack<Order>() }, right: { codec: msgpack<Order>() }, output: msgpack<Order>(), pair: (a) => a },
   );
+
+  // @ts-expect-error joins only after keyBy
+  stream.join(keyed, {});
+  // @ts-expect-error a function that waits is for mapAsync
+  stream.map(async (order) => order.id);
+  stream.mapAsync(async (order, { signal }) => (signal.aborted ? 0 : order.amount)).to(collect<number>([]));
+  // @ts-expect-error the result is the number, not its promise
+  stream.mapAsync(async (order) => order.amount).to(collect<string>([]));
+
+  const sides = { left: { codec: msgpack<Order>() }, right: { codec: msgpack<Order>() }, output: int64 };
+  keyed
+    .outerJoin(keyed, { ...sides, kind: 'left', pair: (l, r) => l.amount + (r?.amount ?? 0) })
+    .map(({ op, value: sum }) => (op === 'insert' ? sum : -sum))
+    .to(collect<number>([]));
+  // @ts-expect-error in a left join the right one may be missing
+  keyed.outerJoin(keyed, { ...sides, kind: 'left', pair: (l, r) => l.amount + r.amount });
+  // @ts-expect-error in a full join both may be missing
+  keyed.outerJoin(keyed, { ...sides, kind: 'full', pair: (l, r) => l.amount + (r?.amount ?? 0) });
+  const codecs = { left: msgpack<Order>(), right: msgpack<Order>(), output: int64 };
+  keyed.intervalJoin(keyed, { ...codecs, lower: 0, upper: 1, pair: (l, r) => l.amount + r.amount });
+  // @ts-expect-error in a right join the left one may be missing
+  keyed.windowJoin(keyed, tumbling(1), { ...codecs, kind: 'right', pair: (l, r) => l.amount + r.amount });
+  // @ts-expect-error a window that never ends cannot be joined
+  keyed.windowJoin(keyed, globalWindow(), { ...codecs, pair: (l, r) => l.amount + r.amount });
+  // @ts-expect-error without `kind: 'left'` what is not found is dropped, so `found` is there
+  stream.lookupJoin({ lookup: () => 1, output: int64, pair: (_order, found: undefined) => found ?? 1 });
+
+  keyed
+    .connectBroadcast(stream, {
+      broadcast: { limits: map(string, int64) },
+      state: { total: value(int64) },
+      output: int64,
+      onBroadcast(order, maps, ctx) {
+        maps.limits.set(order.id, order.amount);
+        // @ts-expect-error no key, so no keyed state
+        void ctx.state;
+        // @ts-expect-error only declared maps
+        void maps.limit;
+        // @ts-expect-error a map of numbers
+        maps.limits.set(order.id, order);
+      },
+      async onRecord(order, maps, ctx) {
+        const limit: number | undefined = maps.limits.get(order.id);
+        // @ts-expect-error handlers of records only read
+        maps.limits.set(order.id, 1);
+        ctx.emit(Math.min(limit ?? 0, (await ctx.state.total.get()) ?? 0));
+      },
+    })
+    .to(collect<number>([]));
 
   flow
     .from(parquetFiles({ files: ['x'], columns: { date: 'timestamp', note: 'string?' } }))

@@ -4,6 +4,7 @@ import { expect, it, describe as suite } from 'vitest';
 import type { Flow } from '../api/flow.ts';
 import { type Job, job, loadJob } from '../api/job.ts';
 import type { StandardSchema } from '../api/standard-schema.ts';
+import type { Stream } from '../api/stream.ts';
 import { collect } from '../sinks/callback.ts';
 import { jsonLines } from '../sinks/json-lines.ts';
 import { generator } from '../sources/generator.ts';
@@ -105,10 +106,64 @@ suite('building a job', () => {
     const message = refusal((flow) =>
       flow
         .from(numbers)
+        // @ts-expect-error the compiler says it, too
         .map(async (n) => n)
-        .to(collect<Promise<number>>([])),
+        .to(collect<unknown>([])),
     );
     expect(message).toContain('map takes a synchronous function');
+  });
+
+  it('refuses keyBy where it would undo a broadcast or a partitioning of its own', () => {
+    for (const kind of ['broadcast', 'partitionBy'] as const) {
+      const message = refusal((flow) => {
+        const stream = flow.from(numbers);
+        const spread =
+          kind === 'broadcast' ? stream.broadcast() : stream.partitionBy((n, parallelism) => n % parallelism);
+        spread
+          .keyBy((n) => n)
+          .reduce((a, b) => a + b)
+          .to(collect<number>([]));
+      });
+      expect(message).toContain(`keyBy after ${kind}`);
+    }
+  });
+
+  it('refuses streams of two jobs that flow together', () => {
+    let other: Stream<number> | undefined;
+    buildGraph(
+      job('other', (flow) => {
+        other = flow.from(numbers);
+        other.to(collect<number>([]));
+      }),
+    );
+    for (const together of [
+      (one: Stream<number>, two: Stream<number>) => one.union(two).to(collect<number>([])),
+      (one: Stream<number>, two: Stream<number>) =>
+        one
+          .keyBy((n) => n)
+          .connect(two.keyBy((n) => n))
+          .process({ onLeft: () => undefined, onRight: () => undefined })
+          .to(collect<never>([])),
+    ]) {
+      expect(refusal((flow) => together(flow.from(numbers), other as Stream<number>))).toContain('two jobs');
+    }
+  });
+
+  it('names the operator and the mend where a handler may not wait', () => {
+    const message = refusal((flow) =>
+      flow
+        .from(numbers)
+        .keyBy((n) => n)
+        .deduplicate()
+        .connectBroadcast(flow.from(numbers), {
+          uid: 'rules',
+          broadcast: {},
+          onRecord: () => undefined,
+          onBroadcast: async () => undefined,
+        })
+        .to(collect<never>([])),
+    );
+    expect(message).toMatch(/rules takes a synchronous function as onBroadcast; await inside process/);
   });
 
   it('describes operators, edges and chains', () => {

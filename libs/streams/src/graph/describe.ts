@@ -12,7 +12,7 @@ export interface GraphDescription {
   readonly edges: readonly {
     readonly from: string;
     readonly to: string;
-    readonly partitioning: 'forward' | 'hash' | 'rebalance' | 'broadcast';
+    readonly partitioning: 'forward' | 'hash' | 'rebalance' | 'broadcast' | 'custom';
   }[];
 }
 

@@ -1,7 +1,7 @@
 import { MillraceError } from '@millrace/kernel';
 import type { Codec } from '@millrace/state';
 import type { Operator } from '../runtime/operator.ts';
-import type { Edge, JobGraph, OperatorNode, Partitioning } from './job-graph.ts';
+import type { CustomPartitioning, Edge, JobGraph, OperatorNode, Partitioning } from './job-graph.ts';
 
 /** One output of one operator, as a stream refers to it. */
 export interface Port {
@@ -9,7 +9,7 @@ export interface Port {
   readonly side: string | undefined;
   readonly codec: Codec<never>;
   /** How the records are spread when the consumer is not keyed. */
-  readonly spread: 'forward' | 'rebalance' | 'broadcast';
+  readonly spread: 'forward' | 'rebalance' | 'broadcast' | CustomPartitioning;
 }
 
 export interface OperatorDraft {
@@ -57,7 +57,7 @@ export class GraphBuilder {
         to,
         input: keyed?.input ?? 0,
         side: port.side,
-        partitioning: keyed?.partitioning ?? { kind: port.spread },
+        partitioning: keyed?.partitioning ?? (typeof port.spread === 'string' ? { kind: port.spread } : port.spread),
         codec: port.codec,
       });
     }

@@ -10,7 +10,14 @@ export type Partitioning =
   /** Round robin. */
   | { readonly kind: 'rebalance' }
   /** Every subtask. */
-  | { readonly kind: 'broadcast' };
+  | { readonly kind: 'broadcast' }
+  | CustomPartitioning;
+
+/** The subtask that the job's own function names. */
+export interface CustomPartitioning {
+  readonly kind: 'custom';
+  readonly choose: (value: never, parallelism: number) => number;
+}
 
 export interface OperatorNode {
   /** Index in the graph's `operators`. */

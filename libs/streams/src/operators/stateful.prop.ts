@@ -13,6 +13,8 @@ import type { JobGraph } from '../graph/job-graph.ts';
 import { collect } from '../sinks/callback.ts';
 import { generator } from '../sources/generator.ts';
 import { forSeeds, randomRun, randomSeeds } from '../testing/random-run.ts';
+import { TestRun } from '../testing/test-run.ts';
+import { BaseOperator } from './base-operator.ts';
 
 const seeds = randomSeeds(25);
 
@@ -170,6 +172,45 @@ describe(`random records (${seeds.length} cases each)`, () => {
       expect(evens.toSorted(order)).toEqual(all.filter((n) => n % 2 === 0).flatMap((n) => [n, n]));
       expect(odds.toSorted(order)).toEqual(all.filter((n) => n % 2 === 1));
     }));
+
+  it('partitionBy gives each record to the subtask that it names', () =>
+    forSeeds(seeds, async (seed) => {
+      const random = new SeededRandom(seed);
+      const lines = randomLines(random);
+      const out: { n: number; chosen: number; parallelism: number; subtask: number }[] = [];
+      const graph = graphOf((flow) => {
+        let parallelism = 0;
+        linesOf(flow, lines, 4)
+          .partitionBy((line, subtasks) => {
+            parallelism = subtasks;
+            return line.score % subtasks;
+          })
+          .to({
+            kind: 'subtask',
+            stateful: false,
+            create: () =>
+              new (class extends BaseOperator {
+                override record(value: unknown): void {
+                  const { n, score } = value as Line;
+                  out.push({ n, chosen: score % parallelism, parallelism, subtask: this.context.subtask });
+                }
+              })(),
+          });
+      });
+      await randomRun(graph, [out], random);
+      expect(out.map((one) => one.n).toSorted((a, b) => a - b)).toEqual(lines.map((line) => line.n));
+      for (const { chosen, subtask } of out) expect(subtask).toBe(chosen);
+    }));
+
+  it('partitionBy refuses a subtask that does not exist', async () => {
+    const graph = graphOf((flow) =>
+      linesOf(flow, randomLines(new SeededRandom(1)))
+        .partitionBy((_line, parallelism) => parallelism)
+        .to(collect<Line>([])),
+    );
+    const run = await TestRun.start(graph, { parallelism: 2 });
+    await expect(run.toEnd()).rejects.toMatchObject({ code: 'bad-argument' });
+  });
 
   it('broadcast state is the same in every subtask, before and after restores at other parallelisms', () =>
     forSeeds(seeds, async (seed) => {

@@ -1,6 +1,6 @@
-import { ByteWriter, keyGroupOf, type MaybePromise, subtaskOfKeyGroup } from '@millrace/kernel';
+import { ByteWriter, keyGroupOf, type MaybePromise, MillraceError, subtaskOfKeyGroup } from '@millrace/kernel';
 import type { Codec } from '@millrace/state';
-import type { Edge, Partitioning } from '../graph/job-graph.ts';
+import type { CustomPartitioning, Edge, Partitioning } from '../graph/job-graph.ts';
 import type { OutputChannel } from './output-channel.ts';
 import type { Barrier } from './slot.ts';
 
@@ -108,6 +108,26 @@ class BroadcastOutput extends EdgeOutput {
   }
 }
 
+class CustomOutput extends EdgeOutput {
+  readonly #choose: (value: unknown, parallelism: number) => number;
+
+  constructor(edge: number, channels: readonly OutputChannel[], { choose }: CustomPartitioning) {
+    super(edge, channels);
+    this.#choose = choose as (value: unknown, parallelism: number) => number;
+  }
+
+  record(value: unknown, timestampMs: number): void {
+    (this.channels[chosen(this.#choose, value, this.channels.length)] as OutputChannel).record(value, timestampMs);
+  }
+}
+
+/** The subtask that a job's function chooses; `bad-argument` when there is none of this number. */
+export function chosen<T>(choose: (value: T, parallelism: number) => number, value: T, parallelism: number): number {
+  const subtask = choose(value, parallelism);
+  if (Number.isInteger(subtask) && subtask >= 0 && subtask < parallelism) return subtask;
+  throw new MillraceError('bad-argument', `partitionBy chose ${subtask}; it has to be 0 to ${parallelism - 1}`);
+}
+
 /** `channels` by subtask of the next operator; one channel only for `forward`. */
 export function edgeOutput(
   { id, partitioning }: Pick<Edge, 'id' | 'partitioning'>,
@@ -122,6 +142,8 @@ export function edgeOutput(
       return new HashOutput(id, channels, partitioning, place.maxParallelism);
     case 'rebalance':
       return new RebalanceOutput(id, channels, place.subtask % channels.length);
+    case 'custom':
+      return new CustomOutput(id, channels, partitioning);
     case 'broadcast':
       return new BroadcastOutput(id, channels);
   }

@@ -11,6 +11,7 @@ import {
 import { MemoryStateStore, type SnapshotHandle, type StateStore } from '@millrace/state';
 import { noTelemetry } from '@millrace/telemetry';
 import { type Edge, isSourceOperator, type JobGraph } from '../graph/job-graph.ts';
+import { chosen } from '../runtime/edge-output.ts';
 import type { Operator, Output, SourceOperator } from '../runtime/operator.ts';
 import { checkRestoreFits } from '../runtime/restore-fit.ts';
 import type { OperatorSnapshot, SlotContext } from '../runtime/slot.ts';
@@ -273,6 +274,11 @@ export class TestRun {
     const targets = this.#targets(edge, from);
     const { partitioning } = edge;
     if (partitioning.kind === 'rebalance') return [targets[this.#spread++ % targets.length] as Member];
+    if (partitioning.kind === 'custom') {
+      return [
+        targets[chosen(partitioning.choose as (value: unknown, n: number) => number, value, targets.length)] as Member,
+      ];
+    }
     if (partitioning.kind !== 'hash') return targets;
     const scratch = this.#scratch;
     scratch.reset();
