@@ -1,5 +1,5 @@
 import { MillraceError, type Timer } from '@millrace/kernel';
-import type { Poll, SourceReader, Split, SplitPosition } from '@millrace/streams';
+import type { EmitRecord, Poll, SourceReader, Split, SplitPosition } from '@millrace/streams';
 import { offsetCommitV8 } from '@platformatic/kafka';
 import type { Cluster } from './cluster.ts';
 import { Fetcher, type FetchSettings } from './fetcher.ts';
@@ -32,6 +32,7 @@ export class KafkaReader<T> implements SourceReader<T> {
   readonly #fetcher: Fetcher;
   readonly #queues: PartitionQueue[] = [];
   #turn = 0;
+  #paused: ReadonlySet<string> = new Set();
   #failure: unknown;
   #waiting: PromiseWithResolvers<void> | undefined;
   #nextDiscovery: Timer | undefined;
@@ -45,19 +46,30 @@ export class KafkaReader<T> implements SourceReader<T> {
     if (options.discover !== undefined) this.#discoverLater(options.discover);
   }
 
-  read(recordsMax: number, emit: (record: T, split?: Split) => void): Poll {
+  read(recordsMax: number, emit: EmitRecord<T>): Poll {
     if (this.#failure !== undefined) throw this.#failure;
     let left = recordsMax;
+    const paused = this.#paused;
     for (let tries = this.#queues.length; tries > 0 && left > 0; tries--) {
       const queue = this.#queues[this.#turn % this.#queues.length] as PartitionQueue;
-      left -= queue.take(left, (message) => this.#emit(message, queue.split, emit));
-      if (queue.empty) this.#turn++;
+      const waits = paused.has(queue.split.id);
+      if (!waits) left -= queue.take(left, (message) => this.#emit(message, queue.split, emit));
+      if (waits || queue.empty) this.#turn++;
     }
     if (this.#options.discover === undefined && this.#queues.every(({ done }) => done)) return 'end';
     this.#fetcher.fill();
-    if (this.#queues.some(({ empty }) => !empty)) return 'more';
+    if (this.#queues.some(({ empty, split }) => !empty && !paused.has(split.id))) return 'more';
     this.#waiting ??= Promise.withResolvers<void>();
     return this.#waiting.promise;
+  }
+
+  openSplits(): readonly Split[] {
+    return this.#queues.filter(({ done }) => !done).map(({ split }) => split);
+  }
+
+  pause(ids: ReadonlySet<string>): void {
+    this.#paused = ids;
+    this.#wake();
   }
 
   /** Those that are done, too: their last offsets go to the group, and they are known to whoever looks for new ones. */
@@ -95,7 +107,7 @@ export class KafkaReader<T> implements SourceReader<T> {
     this.#fetcher.add(queue);
   }
 
-  #emit(message: KafkaMessage, split: Split, emit: (record: T, split?: Split) => void): void {
+  #emit(message: KafkaMessage, split: Split, emit: EmitRecord<T>): void {
     let record: T | undefined;
     try {
       record = this.#options.decode(message);
