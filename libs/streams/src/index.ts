@@ -144,5 +144,18 @@ export { type JsonLinesSinkOptions, jsonLines } from './sinks/json-lines.ts';
 export type { OutputFile, OutputFiles } from './sinks/output-files.ts';
 export { type GeneratorOptions, generator } from './sources/generator.ts';
 export { type JsonLinesSourceOptions, jsonLinesFiles } from './sources/json-lines.ts';
+export { type NexmarkSettings, nexmarkEvent } from './sources/nexmark/event.ts';
+export {
+  type Auction,
+  auctionCodec,
+  type Bid,
+  bidCodec,
+  type NexmarkEvent,
+  nexmarkCodec,
+  nexmarkTime,
+  type Person,
+  personCodec,
+} from './sources/nexmark/model.ts';
+export { type NexmarkOptions, nexmark, nexmarkSettings } from './sources/nexmark/nexmark.ts';
 export { type ParquetOptions, parquetFiles } from './sources/parquet.ts';
 export type { ColumnType, ColumnTypes, RowOf } from './sources/parquet-columns.ts';
