@@ -159,6 +159,7 @@ suite('building a job', () => {
           uid: 'rules',
           broadcast: {},
           onRecord: () => undefined,
+          // oxlint-disable-next-line typescript/no-misused-promises -- what a job author may write all the same
           onBroadcast: async () => undefined,
         })
         .to(collect<never>([])),

@@ -48,7 +48,11 @@ function randomCase(random: SeededRandom): Case {
   // Nowhere; straight into the sum, as its second input; in a union before it.
   const second = [undefined, undefined, 'sum', 'pass'][random.below(4)];
   const slow = (): SeededRandom | undefined => (random.below(2) === 0 ? new SeededRandom(random.nextU32()) : undefined);
-  const anyPartitioning = (): Partitioning => ({ kind: random.below(2) === 0 ? 'forward' : 'rebalance' });
+  const anyPartitioning = (): Partitioning => {
+    const kind = (['forward', 'rebalance', 'custom'] as const)[random.below(3)] as 'forward' | 'rebalance' | 'custom';
+    if (kind !== 'custom') return { kind };
+    return { kind, choose: (value: { readonly key: number }, parallelism: number) => value.key % parallelism };
+  };
   const [first, beforeSink, beforeSide] = [anyPartitioning(), anyPartitioning(), anyPartitioning()];
   const [seedSource, seedSum, seedSink, seedSide] = [slow(), slow(), slow(), slow()];
   const half = Math.ceil(splits.length / 2);
