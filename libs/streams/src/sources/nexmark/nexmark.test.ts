@@ -23,21 +23,21 @@ describe('Nexmark events', () => {
   it('refer only to people and auctions that came before, whose ids are all different', () => {
     const people = new Set<number>();
     const auctions = new Set<number>();
-    for (const { person, auction, bid } of events(20_000)) {
-      if (person !== undefined) {
-        expect(people.has(person.id)).toBe(false);
-        people.add(person.id);
-      } else if (auction !== undefined) {
-        expect(auctions.has(auction.id)).toBe(false);
-        expect(people.has(auction.seller)).toBe(true);
-        expect(auction.expires).toBeGreaterThan(auction.dateTime);
-        expect(auction.reserve).toBeGreaterThan(auction.initialBid);
-        auctions.add(auction.id);
-      } else {
-        expect(auctions.has(bid.auction)).toBe(true);
-        expect(people.has(bid.bidder)).toBe(true);
-      }
+    const wrong: NexmarkEvent[] = [];
+    const add = (ids: Set<number>, id: number): boolean => !ids.has(id) && ids.add(id).has(id);
+    for (const event of events(20_000)) {
+      const { person, auction, bid } = event;
+      const right =
+        (person !== undefined && add(people, person.id)) ||
+        (auction !== undefined &&
+          add(auctions, auction.id) &&
+          people.has(auction.seller) &&
+          auction.expires > auction.dateTime &&
+          auction.reserve > auction.initialBid) ||
+        (bid !== undefined && auctions.has(bid.auction) && people.has(bid.bidder));
+      if (!right) wrong.push(event);
     }
+    expect(wrong).toEqual([]);
   });
 
   it('prefer hot auctions and people', () => {
