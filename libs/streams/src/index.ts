@@ -160,3 +160,4 @@ export {
 export { type NexmarkOptions, nexmark, nexmarkSettings } from './sources/nexmark/nexmark.ts';
 export { type ParquetOptions, parquetFiles } from './sources/parquet.ts';
 export type { ColumnType, ColumnTypes, RowOf } from './sources/parquet-columns.ts';
+export { type WatchDirectoryOptions, watchDirectory } from './sources/watch-directory.ts';
