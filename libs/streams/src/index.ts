@@ -79,6 +79,7 @@ export type { SchemaOutput, StandardIssue, StandardResult, StandardSchema } from
 export {
   type ConnectedStreams,
   type KeyedStream,
+  type ReduceOptions,
   type Stream,
   type ToStreamOptions,
 } from './api/stream.ts';

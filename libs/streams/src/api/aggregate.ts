@@ -19,6 +19,8 @@ export interface WindowOptions<T> extends KeyedOptions {
 /** Folds the records of a key into an accumulator, one by one. */
 export interface AggregateSpec<K, T, A, U> extends KeyedOptions {
   readonly accumulator: Codec<A>;
+  /** How long a key's accumulator is kept after its last record, by the machine's clock. Default: for ever. */
+  readonly ttl?: Duration;
   readonly output: Codec<U>;
   create(): A;
   /** May change and return `accumulator`. */

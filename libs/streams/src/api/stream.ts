@@ -20,6 +20,7 @@ import type { AggregateSpec, WindowOptions } from './aggregate.ts';
 import type { AsyncContext, AsyncMapOptions, KeyedLookupJoinSpec, LookupJoinSpec } from './async-map.ts';
 import type { BroadcastShape, BroadcastSpec, KeyedBroadcastSpec, SideContext } from './broadcast.ts';
 import { type Change, change } from './change.ts';
+import type { Duration } from './duration.ts';
 import { checkExecution, type Execution, type KeyedOptions } from './execution.ts';
 import type {
   IntervalJoinSpec,
@@ -42,6 +43,11 @@ import type { CountWindows, FixedWindows, GlobalWindows, SessionWindows, Windows
 export interface ToStreamOptions<U> extends OperatorOptions {
   /** How the results are written between threads; default msgpack. */
   readonly codec?: Codec<U>;
+}
+
+export interface ReduceOptions<T> extends ToStreamOptions<T>, KeyedOptions {
+  /** How long what is combined is kept after a key's last record, by the machine's clock. Default: for ever. */
+  readonly ttl?: Duration;
 }
 
 /** A function that returns a promise is none of the synchronous ones: the compiler then names the mend. */
@@ -232,10 +238,10 @@ export class KeyedStream<K extends Key, T> {
   }
 
   /** The running combination of a key's records, emitted at each. */
-  reduce(combine: (a: T, b: T) => T, options: ToStreamOptions<T> & KeyedOptions = {}): Stream<T> {
+  reduce(combine: (a: T, b: T) => T, options: ReduceOptions<T> = {}): Stream<T> {
     refuseAsync('reduce', { reduce: combine });
     const codec = options.codec ?? (this.#side.ports[0]?.codec as Codec<unknown> as Codec<T>);
-    return this.#logic('reduce', { ...options, output: codec }, reduceLogic(combine, codec));
+    return this.#logic('reduce', { ...options, output: codec }, reduceLogic(combine, codec, options));
   }
 
   /** The running aggregate of a key's records, emitted at each. */

@@ -1,12 +1,14 @@
-import { type Codec, type ValueHandle, value } from '@millrace/state';
+import { type Codec, type StateOptions, type ValueHandle, value } from '@millrace/state';
 import type { AggregateSpec } from '../api/aggregate.ts';
+import type { Duration } from '../api/duration.ts';
 import type { KeyedLogic, LogicContext } from '../api/process.ts';
 import { goOn } from './go-on.ts';
+import { ttlOption } from './join-logic.ts';
 
 /** A running aggregate in one value state. */
 export function aggregateLogic<K, T, A, U>(spec: AggregateSpec<K, T, A, U>): KeyedLogic {
   return {
-    shape: { accumulator: value(spec.accumulator) },
+    shape: { accumulator: value(spec.accumulator, ttlOf(spec)) },
     onRecord: (record, _input, ctx) => {
       const handle = accumulatorOf<A>(ctx);
       return goOn(handle.get(), (old) => {
@@ -19,9 +21,13 @@ export function aggregateLogic<K, T, A, U>(spec: AggregateSpec<K, T, A, U>): Key
 }
 
 /** A running combination: the accumulator is a record. */
-export function reduceLogic<T>(combine: (a: T, b: T) => T, codec: Codec<T>): KeyedLogic {
+export function reduceLogic<T>(
+  combine: (a: T, b: T) => T,
+  codec: Codec<T>,
+  options: { readonly ttl?: Duration } = {},
+): KeyedLogic {
   return {
-    shape: { accumulator: value(codec) },
+    shape: { accumulator: value(codec, ttlOf(options)) },
     onRecord: (record, _input, ctx) => {
       const handle = accumulatorOf<T>(ctx);
       return goOn(handle.get(), (old) => {
@@ -31,6 +37,11 @@ export function reduceLogic<T>(combine: (a: T, b: T) => T, codec: Codec<T>): Key
       });
     },
   };
+}
+
+/** Without a time nothing ends. */
+function ttlOf(options: { readonly ttl?: Duration }): StateOptions {
+  return options.ttl === undefined ? {} : { ttl: ttlOption(options) };
 }
 
 export function accumulatorOf<A>(ctx: LogicContext): ValueHandle<A> {
