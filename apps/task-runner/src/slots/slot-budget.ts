@@ -1,18 +1,17 @@
 /**
- * One setting, `slotMemoryBytes`, bounds what a slot's thread may hold. The split:
+ * One setting, `slotMemoryBytes`, bounds what a slot's thread may hold. A quarter, or what small slots need more, is the
+ * thread's JavaScript heap (`resourceLimits`): job code, records, and the few entries of state that are decoded. The
+ * rest lies outside of it:
  *
- * | share | what |
+ * | share of the rest | what |
  * |---|---|
- * | 1/2 | the thread's JavaScript heap (`resourceLimits`); half of it is the working set of decoded state, a quarter (at most 192 MiB) is for young objects, the rest is job code, records and frames being decoded |
- * | 1/4 | block cache of the LSM (outside the heap) |
- * | 1/8 | memtables, active and being flushed (outside the heap) |
- * | 1/8 | frames of the channels, batches and buffers of files (outside the heap) |
+ * | 1/3 | the working set: stored values of the keys in use |
+ * | 1/3 | block cache of the LSM |
+ * | 1/6 | memtables, active and being flushed |
+ * | 1/6 | frames of the channels, batches and buffers of files |
  */
 export interface SlotBudget {
-  /**
-   * Young and old generation of the thread's heap. A record's objects die young if the young generation holds them until
-   * they are written behind; what grows old costs a pass over the whole working set.
-   */
+  /** Young and old generation of the thread's heap. */
   readonly youngHeapMb: number;
   readonly oldHeapMb: number;
   readonly workingSetBytes: number;
@@ -23,17 +22,21 @@ export interface SlotBudget {
 /** Below this a slot cannot run: Node and the job's code alone take some 40 MB of heap. */
 export const slotMemoryBytesMin = 128 * 1024 * 1024;
 
-const youngHeapMbMax = 192;
+/** A larger young generation is written through faster than the processor's caches follow. */
+const youngHeapMbMax = 48;
+const heapMbMin = 96;
 
 export function slotBudget(slotMemoryBytes: number): SlotBudget {
-  const heapMb = Math.floor(slotMemoryBytes / 2 / (1024 * 1024));
+  const slotMb = slotMemoryBytes / (1024 * 1024);
+  const heapMb = Math.floor(Math.max(slotMb / 4, Math.min(slotMb / 2, heapMbMin)));
   const youngHeapMb = Math.min(youngHeapMbMax, Math.floor(heapMb / 4));
+  const rest = slotMemoryBytes - heapMb * 1024 * 1024;
   return {
     youngHeapMb,
     oldHeapMb: heapMb - youngHeapMb,
-    workingSetBytes: Math.floor(slotMemoryBytes / 4),
-    blockCacheBytes: Math.floor(slotMemoryBytes / 4),
-    memtableBytes: Math.floor(slotMemoryBytes / 8),
+    workingSetBytes: Math.floor(rest / 3),
+    blockCacheBytes: Math.floor(rest / 3),
+    memtableBytes: Math.floor(rest / 6),
   };
 }
 

@@ -8,8 +8,8 @@ import { corrupt } from '../errors.ts';
 export const frameTrailerBytes = 5;
 const codecNone = 0;
 const codecLz4 = 1;
-/** Compression has to save an eighth to be kept. */
-const savingShare = 1 / 8;
+/** Compression has to save a third to be kept: a byte less costs time at each write, merge and read. */
+const savingShare = 1 / 3;
 /** After a payload that did not compress, this many are stored as they are before the next attempt. */
 const attemptsSkipped = 15;
 
@@ -43,14 +43,14 @@ export function writeFrameTrailer(bytes: Buffer, start: number, at: number, code
   return at + frameTrailerBytes;
 }
 
-/** The payload of a frame, in memory of its own. */
-export function decodeFrame(frame: Uint8Array, file: string, what: string): Uint8Array {
+/** The payload of a frame; with `isOwn` in memory of its own, else possibly a view of the frame. */
+export function decodeFrame(frame: Uint8Array, isOwn: boolean, file: string, what: string): Uint8Array {
   const end = frame.length - frameTrailerBytes;
   if (end < 0) throw corrupt(file, `${what} is cut short`);
   const stored = readU32(frame, end + 1);
   if (crc32(frame.subarray(0, end + 1)) !== stored) throw corrupt(file, `${what} fails its checksum`);
   const codec = frame[end];
-  if (codec === codecNone) return copyOf(frame, 0, end);
+  if (codec === codecNone) return isOwn ? copyOf(frame, 0, end) : frame.subarray(0, end);
   if (codec === codecLz4) return uncompressSync(frame.subarray(0, end));
   throw corrupt(file, `${what} has the unknown codec ${codec}`);
 }

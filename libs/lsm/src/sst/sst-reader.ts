@@ -139,7 +139,7 @@ export class SstReader {
     for (let i = first; i < end; i++) {
       const start = (index.offsets[i] as number) - offset;
       const frame = bytes.subarray(start, (index.offsets[i + 1] as number) - offset);
-      const block = new Block(decodeFrame(frame, this.info.file.id, `block ${i}`), this.info.file.id);
+      const block = new Block(decodeFrame(frame, keep, this.info.file.id, `block ${i}`), this.info.file.id);
       blocks.push(block);
       if (keep && !this.#closed && owner.blocks[i] === undefined && this.#cache.admit(owner, i, block.memoryBytes)) {
         owner.blocks[i] = block;
@@ -166,7 +166,7 @@ export class SstReader {
     const part = (offset: number, length: number, what: string): Uint8Array => {
       if (offset < start || offset + length > file.sizeBytes)
         throw corrupt(file.id, `${what} lies outside of the file`);
-      return decodeFrame(tail.subarray(offset - start, offset - start + length), file.id, what);
+      return decodeFrame(tail.subarray(offset - start, offset - start + length), true, file.id, what);
     };
     const filterWords = part(footer.filterOffset, footer.filterLength, 'the filter');
     const filter = new Bloom(wordsOf(filterWords, 0, filterWords.length / 4));
