@@ -10,7 +10,7 @@ import {
   type ResponseError,
 } from '@platformatic/kafka';
 import type { Cluster } from './cluster.ts';
-import { hasAnswer, isLostTransaction, isTransient } from './failures.ts';
+import { isLostTransaction, isTransient } from './failures.ts';
 import type { OutgoingBatch, OutgoingMessage, ProducerIdentity, Transactions } from './transactions.ts';
 
 export interface TransactionSettings {
