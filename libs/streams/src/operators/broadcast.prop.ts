@@ -10,8 +10,8 @@ import { generator } from '../sources/generator.ts';
 import { type ClusterCheckpoint, LocalCluster } from '../testing/local-cluster.ts';
 import { forSeeds, randomSeeds } from '../testing/random-run.ts';
 
-const seeds = randomSeeds(40);
-const rules = 150;
+const seeds = randomSeeds(30);
+const rules = 400;
 const records = 600;
 const keys = 5;
 
@@ -29,7 +29,16 @@ async function turns(count: number): Promise<void> {
 function graphOf(out: Count[], random: SeededRandom): JobGraph {
   return buildGraph(
     job('test', (flow) => {
-      const rulesStream = flow.from(generator({ record: (i) => i, records: rules, splits: 5 }), { uid: 'rules' });
+      // Slowed down, so that checkpoints come while rules do.
+      const rulesStream = flow
+        .from(generator({ record: (i) => i, records: rules, splits: 5 }), { uid: 'rules' })
+        .mapAsync(
+          async (rule) => {
+            await turns(1 + random.below(3));
+            return rule;
+          },
+          { uid: 'slow-rules', concurrency: 4 },
+        );
       flow
         .from(generator({ record: (i) => i, records, splits: 7 }), { uid: 'numbers' })
         .mapAsync(
@@ -80,7 +89,7 @@ describe(`a job that is killed and restored (${seeds.length} cases)`, () => {
           settings: { frameBytes: 1 + random.below(100), channelWindowBytes: 64 + random.below(500), frameDelayMs: 1 },
         });
         if (i < 2) {
-          await turns(random.below(40));
+          await turns(random.below(60));
           from = await cluster.checkpoint([undefined, 0, 1][random.below(3)]);
           await turns(random.below(20));
           await cluster.kill();
