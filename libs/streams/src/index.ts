@@ -143,6 +143,7 @@ export type { SlotListener, SlotTransport } from './runtime/transport.ts';
 export { callback, collect, consoleSink, discard } from './sinks/callback.ts';
 export { type JsonLinesSinkOptions, jsonLines } from './sinks/json-lines.ts';
 export type { OutputFile, OutputFiles } from './sinks/output-files.ts';
+export { type ParquetSinkOptions, parquetSink } from './sinks/parquet-sink.ts';
 export { type CsvOptions, csvFiles } from './sources/csv.ts';
 export { type GeneratorOptions, generator } from './sources/generator.ts';
 export { type JsonLinesSourceOptions, jsonLinesFiles } from './sources/json-lines.ts';

@@ -4,6 +4,7 @@ import type { OperatorContext, OperatorPart } from '../runtime/operator.ts';
 import { DirectoryClaim } from './directory-claim.ts';
 import type { DirectoryOwner } from './directory-owner.ts';
 import type { OutputFile, OutputFiles } from './output-files.ts';
+import type { PartEncoder, PartFormat } from './part-format.ts';
 import { hiddenGeneration, inProgressName, type PartId, pendingName, publishedName } from './part-names.ts';
 import { PublishedLog } from './published-log.ts';
 
@@ -11,11 +12,11 @@ export interface FileSinkOptions {
   readonly files: OutputFiles;
   readonly directory: string;
   readonly overwrite: boolean;
+  readonly format: PartFormat;
 }
 
 /** Bytes gathered before they go to the file. */
 const chunkBytes = 128 * 1024;
-const newline = '\n';
 
 /** A transaction: the records between two barriers, complete and durable under its pending name. */
 interface Pending extends PartId {
@@ -39,12 +40,10 @@ const commitTriesMax = 3;
  */
 export class FileSinkOperator extends BaseOperator {
   readonly #options: FileSinkOptions;
-  readonly #encoder = new TextEncoder();
   #owner: DirectoryOwner = { job: '', uid: '', lineage: '', generation: 0 };
   #claim: DirectoryClaim | undefined;
   #log: PublishedLog | undefined;
-  #lines: string[] = [];
-  #size = 0;
+  #encoder: PartEncoder | undefined;
   #file: OutputFile | undefined;
   #fileName = '';
   #sequence = 0;
@@ -66,7 +65,7 @@ export class FileSinkOperator extends BaseOperator {
     const { slot, uid, subtask } = context;
     const { files, directory, overwrite } = this.#options;
     const { job, generation, lineage = '' } = slot;
-    this.#owner = { job, uid, lineage, generation };
+    this.#owner = { job, uid, lineage, generation, extension: this.#options.format.extension };
     const scratch = { files, nextName: () => this.#nextName() };
     const claim = new DirectoryClaim(scratch, { directory, overwrite, owner: this.#owner });
     const log = new PublishedLog(scratch, this.#owner, { subtask, generation });
@@ -84,11 +83,9 @@ export class FileSinkOperator extends BaseOperator {
   }
 
   override record(value: unknown): void | Promise<void> {
-    const line = JSON.stringify(value) as string | undefined;
-    if (line === undefined) throw new MillraceError('bad-argument', `${this.context.uid}: a record is not JSON`);
-    this.#lines.push(line);
-    this.#size += line.length + 1;
-    if (this.#size >= chunkBytes) return this.#write();
+    this.#encoder ??= this.#options.format.create();
+    this.#add(this.#encoder, value);
+    if (this.#encoder.bytes >= chunkBytes) return this.#write(this.#encoder);
   }
 
   override async snapshot(checkpoint: number): Promise<OperatorPart> {
@@ -96,8 +93,9 @@ export class FileSinkOperator extends BaseOperator {
     const part: Pending = { kind: 'pending', subtask, generation: slot.generation, checkpoint };
     this.#newestSnapshot = checkpoint;
     // Up to the first await, so that what comes next goes to the next file.
-    const [file, fileName, rest] = [this.#file, this.#fileName, this.#take()];
+    const [file, fileName, rest] = [this.#file, this.#fileName, this.#encoder?.finish()];
     this.#file = undefined;
+    this.#encoder = undefined;
     if (file !== undefined || rest !== undefined) {
       this.#pending.push(part);
       this.#prepared = this.#prepared.then(() => this.#guard(() => this.#prepare(part, rest, file, fileName)));
@@ -146,10 +144,18 @@ export class FileSinkOperator extends BaseOperator {
     });
   }
 
+  #add(encoder: PartEncoder, value: unknown): void {
+    try {
+      encoder.add(value);
+    } catch (error) {
+      const { code, message } = MillraceError.from(error);
+      throw new MillraceError(code, `${this.context.uid}: ${message}`, { cause: error });
+    }
+  }
+
   /** Moves what was gathered to the file. */
-  async #write(): Promise<void> {
-    const bytes = this.#take();
-    if (bytes === undefined) return;
+  async #write(encoder: PartEncoder): Promise<void> {
+    const bytes = encoder.take();
     await this.#guard(async () => {
       if (this.#file === undefined) [this.#file, this.#fileName] = await this.#create();
       await this.#file.append(bytes);
@@ -166,14 +172,6 @@ export class FileSinkOperator extends BaseOperator {
     return inProgressName(this.#owner, { subtask, generation: slot.generation }, this.#sequence++);
   }
 
-  #take(): Uint8Array | undefined {
-    if (this.#lines.length === 0) return undefined;
-    const bytes = this.#encoder.encode(this.#lines.join(newline) + newline);
-    this.#lines = [];
-    this.#size = 0;
-    return bytes;
-  }
-
   async #prepare(
     part: Pending,
     rest: Uint8Array | undefined,
@@ -181,7 +179,7 @@ export class FileSinkOperator extends BaseOperator {
     openName: string,
   ): Promise<void> {
     const [file, name] = open === undefined ? await this.#create() : [open, openName];
-    if (rest !== undefined) await file.append(rest);
+    if (rest !== undefined && rest.length > 0) await file.append(rest);
     await file.sync();
     await file.close();
     const renamed = await this.#options.files.rename(name, pendingName(this.#owner, part));
@@ -203,7 +201,7 @@ export class FileSinkOperator extends BaseOperator {
 
   async #find(part: PartId): Promise<void> {
     const { files, directory } = this.#options;
-    const [pending, published] = [pendingName(this.#owner, part), publishedName(part)];
+    const [pending, published] = [pendingName(this.#owner, part), publishedName(this.#owner, part)];
     if ((await files.exists(pending)) || (await files.exists(published)) || this.#log?.covers(part)) return;
     throw new MillraceError(
       'sink-output-missing',
@@ -214,7 +212,7 @@ export class FileSinkOperator extends BaseOperator {
 
   async #publish(part: PartId): Promise<void> {
     const { files, directory } = this.#options;
-    const to = publishedName(part);
+    const to = publishedName(this.#owner, part);
     // `missing` was published before: `#find` has seen to it. The move has made that durable.
     if ((await files.move(pendingName(this.#owner, part), to)) !== 'taken') return;
     throw new MillraceError(

@@ -3,6 +3,7 @@ import type { Sink } from '../api/sink.ts';
 import { FileSinkOperator } from './file-sink-operator.ts';
 import { LocalFiles } from './local-files.ts';
 import type { OutputFiles } from './output-files.ts';
+import { jsonLinesParts } from './part-format.ts';
 
 export interface JsonLinesSinkOptions {
   /** Local directory for the part files; made if missing. */
@@ -32,6 +33,7 @@ export function jsonLines<T = unknown>(options: JsonLinesSinkOptions): Sink<T> {
         files: options.files ?? new LocalFiles(directory),
         directory,
         overwrite: options.overwrite ?? false,
+        format: jsonLinesParts,
       }),
   };
 }

@@ -5,6 +5,8 @@
 export interface PartOwner {
   readonly job: string;
   readonly uid: string;
+  /** Of the names of part files. Default `jsonl`. */
+  readonly extension?: string | undefined;
 }
 
 export interface PartId {
@@ -25,19 +27,19 @@ function escape(text: string): string {
 }
 
 export function inProgressName(owner: PartOwner, id: Omit<PartId, 'checkpoint'>, sequence: number): string {
-  return `${prefixOf('.inprogress-', owner)}${id.subtask}-g${id.generation}-${sequence}.jsonl`;
+  return `${prefixOf('.inprogress-', owner)}${id.subtask}-g${id.generation}-${sequence}.${extensionOf(owner)}`;
 }
 
 export function pendingName(owner: PartOwner, id: PartId): string {
-  return `${prefixOf('.pending-', owner)}${id.subtask}-g${id.generation}-${id.checkpoint}.jsonl`;
+  return `${prefixOf('.pending-', owner)}${id.subtask}-g${id.generation}-${id.checkpoint}.${extensionOf(owner)}`;
 }
 
 /** Unique in a run: a round's number is never used again, and a restore keeps the generation of who wrote. */
-export function publishedName(id: PartId): string {
-  return `part-${String(id.subtask).padStart(3, '0')}-${pad(id.checkpoint)}-g${id.generation}.jsonl`;
+export function publishedName(owner: PartOwner, id: PartId): string {
+  return `part-${String(id.subtask).padStart(3, '0')}-${pad(id.checkpoint)}-g${id.generation}.${extensionOf(owner)}`;
 }
 
-const publishedPattern = new RegExp(`^part-${number}-${number}-g${number}\\.jsonl$`);
+const publishedPattern = new RegExp(`^part-${number}-${number}-g${number}\\.[a-z]+$`);
 
 /** The generation that wrote a published file; undefined for every other name. */
 export function publishedGeneration(name: string): number | undefined {
@@ -48,7 +50,7 @@ export function publishedGeneration(name: string): number | undefined {
 /** The generation in the name of a hidden file of this owner; undefined for every other name. */
 export function hiddenGeneration(owner: PartOwner, name: string): number | undefined {
   for (const kind of ['.inprogress-', '.pending-']) {
-    const generation = generationIn(name, prefixOf(kind, owner), /^\d+-g(\d+)-\d+\.jsonl$/);
+    const generation = generationIn(name, prefixOf(kind, owner), /^\d+-g(\d+)-\d+\.[a-z]+$/);
     if (generation !== undefined) return generation;
   }
   return undefined;
@@ -64,6 +66,10 @@ export function publishedLogName(owner: PartOwner, id: Omit<PartId, 'checkpoint'
 
 export function publishedLogGeneration(owner: PartOwner, name: string): number | undefined {
   return generationIn(name, prefixOf('.published-', owner), /^\d+-g(\d+)\.json$/);
+}
+
+function extensionOf({ extension = 'jsonl' }: PartOwner): string {
+  return extension;
 }
 
 function prefixOf(kind: string, owner: PartOwner): string {

@@ -39,13 +39,16 @@ export class PublishedLog {
   }
 
   covers(part: PartId): boolean {
-    return this.#covered.has(publishedName(part));
+    return this.#covered.has(publishedName(this.#owner, part));
   }
 
   /** Before `parts` are published because round `checkpoint` is registered. */
   async announce(parts: readonly PartId[], checkpoint: number): Promise<void> {
     this.#published = this.#published.filter(({ listedIn }) => listedIn >= checkpoint);
-    const names = [...this.#published.map(({ name }) => name), ...parts.map(publishedName)];
+    const names = [
+      ...this.#published.map(({ name }) => name),
+      ...parts.map((part) => publishedName(this.#owner, part)),
+    ];
     const name = publishedLogName(this.#owner, this.#id);
     await writeText(this.#scratch, { name, text: `${JSON.stringify(names)}\n`, how: 'replace' });
     for (const published of names) this.#covered.add(published);
@@ -53,7 +56,7 @@ export class PublishedLog {
 
   /** The part is visible. A restore of a round up to `listedIn` may ask for it. */
   done(part: PartId, listedIn: number): void {
-    this.#published = [...this.#published, { name: publishedName(part), listedIn }];
+    this.#published = [...this.#published, { name: publishedName(this.#owner, part), listedIn }];
   }
 
   /** A round of this attempt is registered and published. */
