@@ -15,7 +15,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   'state-lsm': ['kernel', 'telemetry', 'state', 'lsm', 'ufs'],
   'state-remote': ['kernel', 'telemetry', 'proto', 'state'],
   streams: ['kernel', 'telemetry', 'aec', 'state'],
-  kafka: ['kernel', 'state', 'streams'],
+  kafka: ['kernel', 'streams'],
   client: ['kernel', 'telemetry', 'proto'],
   'control-plane': ['kernel', 'telemetry', 'proto', 'client', 'ufs', 'dfs'],
   'task-runner': ['kernel', 'telemetry', 'proto', 'aec', 'state', 'streams', 'ufs', 'dfs'],
