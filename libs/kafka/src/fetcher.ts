@@ -37,6 +37,7 @@ export class Fetcher {
   /** When the current run of failures has to be over. */
   #patience: Deadline | undefined;
   #assigning = false;
+  #again = false;
   #closed = false;
 
   /** `changed`: there is something to read, or it has failed for good. */
@@ -53,7 +54,9 @@ export class Fetcher {
 
   /** Asks for what is missing. Returns at once. */
   fill(): void {
-    if (this.#closed || this.#assigning) return;
+    if (this.#closed) return;
+    this.#again = this.#assigning;
+    if (this.#assigning) return;
     const share = this.#share();
     if (!this.#queues.some((queue) => queue.fetchable && queue.bytes < share)) return;
     this.#assigning = true;
@@ -61,6 +64,8 @@ export class Fetcher {
       .catch((error: unknown) => this.#failed(error))
       .finally(() => {
         this.#assigning = false;
+        // A request that ended meanwhile has found the door shut.
+        if (this.#again) this.fill();
       });
   }
 

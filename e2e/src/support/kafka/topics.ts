@@ -14,10 +14,6 @@ export class Topics implements AsyncDisposable {
     await this.#admin.createTopics({ topics: [topic], partitions, replicas: 1 });
   }
 
-  async grow(topic: string, partitions: number): Promise<void> {
-    await this.#admin.createPartitions({ topics: [{ name: topic, count: partitions, assignments: [] }] });
-  }
-
   async produce(topic: string, messages: ReadonlyArray<{ key: string; value: string }>): Promise<void> {
     const producer = new Producer({
       clientId: 'test',
