@@ -39,7 +39,7 @@ const movesMax = 8;
 /** Of the cache's bytes, that one entry may take. */
 const entryShareMax = 1 / 8;
 const bytesPerSlot = 128;
-const slotBytes = 8;
+const slotBytes = 4;
 
 /**
  * Keys and values in one `ArrayBuffer`, outside of the engine's heap: as many as fit into `bytesMax`, which holds at
@@ -62,9 +62,10 @@ export class OffHeapCache {
   #words = new Int32Array(0);
   #bytes = new Uint8Array(0);
   #expiry = new Float64Array(0);
-  /** Pairs of (granule + 1, hash); 0 marks an empty slot. */
-  #slots = new Int32Array(0);
+  /** Granule + 1, and in the bits above it the high ones of the hash; 0 marks an empty slot. */
+  #slots = new Uint32Array(0);
   #mask = 0;
+  #granuleBits = 0;
   #entriesMax = 0;
   #granules = 0;
   /** The log is `[tail, head)`, or `[tail, end)` and then `[0, head)` when it is wrapped. */
@@ -101,7 +102,7 @@ export class OffHeapCache {
       return 'unknown';
     }
     this.hits++;
-    const granule = (this.#slots[2 * slot] as number) - 1;
+    const granule = this.#granuleAt(slot);
     const word = granule * 2;
     const words = this.#words;
     words[word + flagsWord] = referenced;
@@ -147,7 +148,7 @@ export class OffHeapCache {
     const hash = keyHash(owner, key, keyStart, keyEnd);
     const slot = this.#find(owner, hash, key, keyStart, keyEnd);
     if (slot >= 0) {
-      const granule = (this.#slots[2 * slot] as number) - 1;
+      const granule = this.#granuleAt(slot);
       if (valueBytes <= (this.#words[granule * 2 + roomWord] as number)) {
         this.#words[granule * 2 + flagsWord] = referenced;
         return granule;
@@ -179,7 +180,8 @@ export class OffHeapCache {
     while (slots * 2 * bytesPerSlot <= this.bytesMax) slots *= 2;
     const granules = Math.floor((this.bytesMax - slots * slotBytes) / 8);
     if (granules < 64) return false;
-    this.#slots = new Int32Array(slots * 2);
+    this.#slots = new Uint32Array(slots);
+    this.#granuleBits = 32 - Math.clz32(granules);
     this.#mask = slots - 1;
     this.#entriesMax = Math.floor(slots * 0.75);
     const memory = new ArrayBuffer(granules * 8);
@@ -195,22 +197,38 @@ export class OffHeapCache {
     const slots = this.#slots;
     const words = this.#words;
     const length = end - start;
+    const tag = this.#tag(hash);
     for (let slot = hash & this.#mask; ; slot = (slot + 1) & this.#mask) {
-      const granule = (slots[2 * slot] as number) - 1;
-      if (granule < 0) return -1;
-      if (slots[2 * slot + 1] !== hash) continue;
+      const held = slots[slot] as number;
+      if (held === 0) return -1;
+      if (held >>> this.#granuleBits !== tag) continue;
+      const granule = this.#granuleAt(slot);
       const word = granule * 2;
-      if (words[word + ownerWord] !== owner || words[word + keyLengthWord] !== length) continue;
+      if (words[word + hashWord] !== hash || words[word + ownerWord] !== owner) continue;
+      if (words[word + keyLengthWord] !== length) continue;
       if (equalRanges(this.#bytes, (granule + headerGranules) * 8, key, start, length)) return slot;
     }
   }
 
   #link(hash: number, granule: number): void {
     let slot = hash & this.#mask;
-    while (this.#slots[2 * slot] !== 0) slot = (slot + 1) & this.#mask;
-    this.#slots[2 * slot] = granule + 1;
-    this.#slots[2 * slot + 1] = hash;
+    while (this.#slots[slot] !== 0) slot = (slot + 1) & this.#mask;
+    this.#set(slot, hash, granule);
     this.#entries++;
+  }
+
+  #set(slot: number, hash: number, granule: number): void {
+    this.#slots[slot] = (this.#tag(hash) << this.#granuleBits) | (granule + 1);
+  }
+
+  /** As many high bits of a hash as a slot has room for. */
+  #tag(hash: number): number {
+    return this.#granuleBits === 32 ? 0 : hash >>> this.#granuleBits;
+  }
+
+  #granuleAt(slot: number): number {
+    const held = this.#slots[slot] as number;
+    return (this.#granuleBits === 32 ? held : held & ((1 << this.#granuleBits) - 1)) - 1;
   }
 
   /** Empties a slot and moves those behind it up, so that no mark of a deleted one is needed. */
@@ -218,14 +236,13 @@ export class OffHeapCache {
     const slots = this.#slots;
     const mask = this.#mask;
     let hole = slot;
-    for (let at = (slot + 1) & mask; slots[2 * at] !== 0; at = (at + 1) & mask) {
-      const home = (slots[2 * at + 1] as number) & mask;
+    for (let at = (slot + 1) & mask; slots[at] !== 0; at = (at + 1) & mask) {
+      const home = (this.#words[this.#granuleAt(at) * 2 + hashWord] as number) & mask;
       if (((at - home) & mask) < ((at - hole) & mask)) continue;
-      slots[2 * hole] = slots[2 * at] as number;
-      slots[2 * hole + 1] = slots[2 * at + 1] as number;
+      slots[hole] = slots[at] as number;
       hole = at;
     }
-    slots[2 * hole] = 0;
+    slots[hole] = 0;
     this.#entries--;
   }
 
@@ -274,14 +291,14 @@ export class OffHeapCache {
     const to = this.#head;
     words[word + flagsWord] = 0;
     words.copyWithin(to * 2, word, word + size * 2);
-    this.#slots[2 * slot] = to + 1;
+    this.#set(slot, words[to * 2 + hashWord] as number, to);
     this.#head += size;
     return true;
   }
 
   #slotOf(hash: number, granule: number): number {
     let slot = hash & this.#mask;
-    while (this.#slots[2 * slot] !== granule + 1) slot = (slot + 1) & this.#mask;
+    while (this.#granuleAt(slot) !== granule) slot = (slot + 1) & this.#mask;
     return slot;
   }
 }

@@ -71,7 +71,7 @@ export class ByteWriter {
     this.reserve(length);
     const { bytes } = this;
     if (length > 40) {
-      bytes.set(start === 0 && end === source.length ? source : source.subarray(start, end), this.position);
+      bytes.set(new Uint8Array(source.buffer, source.byteOffset + start, length), this.position);
     } else {
       for (let from = start, to = this.position; from < end; from++, to++) bytes[to] = source[from] as number;
     }

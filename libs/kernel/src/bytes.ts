@@ -41,12 +41,13 @@ export function equalRanges(a: Uint8Array, aStart: number, b: Uint8Array, bStart
 }
 
 /** Below this a loop beats `set` with the view that it needs. */
-const loopBytesMax = 160;
+const loopBytesMax = 40;
 
 /** Copies `from[start, end)` to `to` at `at`. */
 export function copyRange(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): void {
   if (end - start > loopBytesMax) {
-    to.set(from.subarray(start, end), at);
+    // Not `subarray`, which is dear for a Buffer.
+    to.set(new Uint8Array(from.buffer, from.byteOffset + start, end - start), at);
     return;
   }
   for (let i = start, j = at; i < end; i++, j++) to[j] = from[i] as number;
