@@ -1,16 +1,27 @@
 import type { Random } from '@millrace/kernel';
 
-/** Asynchrony without time: whoever sleeps is woken in an order that the seed decides. */
+interface Sleeper {
+  readonly atMs: number;
+  wake(): void;
+}
+
+/** How it is decided who wakes: by anyone's turn, which finds what no latency would, or by the time that has passed. */
+export type Order = 'any' | 'time';
+
+/** Asynchrony without a clock: who sleeps is woken in an order that the seed decides. */
 export class Scheduler {
   readonly #random: Random;
-  readonly #sleeping: (() => void)[] = [];
+  readonly #order: Order;
+  #sleeping: Sleeper[] = [];
+  #nowMs = 0;
 
-  constructor(random: Random) {
+  constructor(random: Random, order: Order) {
     this.#random = random;
+    this.#order = order;
   }
 
-  sleep(): Promise<void> {
-    return new Promise((resolve) => this.#sleeping.push(resolve));
+  sleep(latencyMs: number): Promise<void> {
+    return new Promise((resolve) => this.#sleeping.push({ atMs: this.#nowMs + latencyMs, wake: resolve }));
   }
 
   /** Wakes sleepers until `work` settles; calls `turn` between. Throws when all wait for each other. */
@@ -22,12 +33,24 @@ export class Scheduler {
       await new Promise((resolve) => setImmediate(resolve));
       turn();
       if (this.#sleeping.length === 0) break;
-      // Several in one turn: their callbacks interleave promise by promise.
-      for (let woken = this.#random.below(3); woken >= 0 && this.#sleeping.length > 0; woken--) {
-        this.#sleeping.splice(this.#random.below(this.#sleeping.length), 1)[0]?.();
-      }
+      if (this.#order === 'any') this.#wakeAny();
+      else this.#wakeDue();
     }
     if (!settled) throw new Error('nothing can go on: deadlock');
     await work;
+  }
+
+  /** Several in one turn: their callbacks interleave promise by promise. */
+  #wakeAny(): void {
+    for (let woken = this.#random.below(3); woken >= 0 && this.#sleeping.length > 0; woken--) {
+      this.#sleeping.splice(this.#random.below(this.#sleeping.length), 1)[0]?.wake();
+    }
+  }
+
+  #wakeDue(): void {
+    this.#nowMs = this.#sleeping.reduce((least, { atMs }) => Math.min(least, atMs), Number.POSITIVE_INFINITY);
+    const due = this.#sleeping.filter(({ atMs }) => atMs <= this.#nowMs);
+    this.#sleeping = this.#sleeping.filter(({ atMs }) => atMs > this.#nowMs);
+    while (due.length > 0) due.splice(this.#random.below(due.length), 1)[0]?.wake();
   }
 }
