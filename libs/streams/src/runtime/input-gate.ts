@@ -1,3 +1,4 @@
+import { combinedWatermark } from './combined-watermark.ts';
 import type { InputChannel, ReadableChannel } from './input-channel.ts';
 import type { Barrier } from './slot.ts';
 
@@ -169,26 +170,8 @@ export class InputGate {
   }
 
   #combinedWatermark(): number {
-    const mergedMs = this.#mergedWatermark();
+    const mergedMs = combinedWatermark(this.#readable);
     return this.#replay === undefined ? mergedMs : Math.min(mergedMs, this.#replay.watermarkMsMax);
-  }
-
-  #mergedWatermark(): number {
-    let smallestActive = Number.POSITIVE_INFINITY;
-    let largestIdle = Number.NEGATIVE_INFINITY;
-    let active = 0;
-    let open = 0;
-    for (const channel of this.#readable) {
-      if (channel.ended) continue;
-      open++;
-      if (channel.idle) largestIdle = Math.max(largestIdle, channel.watermarkMs);
-      else {
-        active++;
-        smallestActive = Math.min(smallestActive, channel.watermarkMs);
-      }
-    }
-    if (open === 0) return Number.POSITIVE_INFINITY;
-    return active > 0 ? smallestActive : largestIdle;
   }
 }
 

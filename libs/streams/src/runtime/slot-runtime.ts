@@ -7,9 +7,10 @@
  */
 import { assert, MillraceError } from '@millrace/kernel';
 import type { Tracer } from '@millrace/telemetry';
-import type { JobGraph } from '../graph/job-graph.ts';
+import { isSourceOperator, type JobGraph } from '../graph/job-graph.ts';
 import type { ChainMember } from './chain.ts';
 import { CheckpointRound } from './checkpoint-round.ts';
+import { downstreamWatermark } from './downstream-watermark.ts';
 import { type InFlight, type InFlightFileName, storeInFlight } from './in-flight.ts';
 import { type InFlightAround, inFlightChannels } from './in-flight-around.ts';
 import { type RestoredInFlight, restoreInFlight } from './in-flight-restore.ts';
@@ -265,7 +266,9 @@ class SlotRuntime implements Slot, WiringHost {
     const { uid } = member;
     const { keyGroups, subtask, parallelism, restore = [] } = this.#context;
     const tables = restore.filter((part) => part.operator === uid).flatMap((part) => part.table ?? []);
+    const downstream = isSourceOperator(member.operator) ? downstreamWatermark(this.#wired, member) : undefined;
     const context: OperatorContext = {
+      ...(downstream === undefined ? {} : { downstreamWatermarkMs: downstream }),
       slot: this.#context,
       uid,
       subtask,
