@@ -11,6 +11,7 @@ export interface DfsEntry {
 
 /** Bytes appended in order, each call awaited before the next; nothing is visible to any reader before `close` resolves, and then all of it is. */
 export interface DfsWriter {
+  /** The bytes are the caller's again once it has resolved. */
   append(bytes: Uint8Array): Promise<void>;
   /** Publishes the file. */
   close(): Promise<void>;

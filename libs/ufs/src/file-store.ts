@@ -12,6 +12,7 @@ export interface FileRef {
 /** Written once, then sealed. Until then no reader anywhere sees the file. */
 export interface FileWriter {
   readonly id: string;
+  /** The bytes are the caller's again once it has resolved. */
   append(bytes: Uint8Array): Promise<void>;
   seal(): Promise<FileRef>;
   /** Gives up; leaves nothing behind. Idempotent. */

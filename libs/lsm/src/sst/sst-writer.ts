@@ -172,14 +172,13 @@ export class SstWriter {
     this.#chunkEnd += bytes.length;
   }
 
-  /** Hands the chunk over and starts another: the file may keep what it is given. */
+  /** Hands the chunk's bytes over; the chunk serves again, unless a giant had to have one of its own. */
   async #flushChunk(): Promise<void> {
     if (this.#chunkEnd === 0) return;
-    const chunk = this.#chunk.subarray(0, this.#chunkEnd);
+    await this.#file.append(this.#chunk.subarray(0, this.#chunkEnd));
     this.#written += this.#chunkEnd;
     this.#chunkEnd = 0;
-    this.#chunk = noBytes;
-    await this.#file.append(chunk);
+    if (this.#chunk.length > chunkBytes) this.#chunk = noBytes;
   }
 
   #countExpiry(expiresAtMs: number): void {
