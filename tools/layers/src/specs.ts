@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 /**
@@ -26,4 +26,28 @@ export function missingTests(root: string): string[] {
 
 function isTest(file: string): boolean {
   return /\.(test|prop|sim|bench)\.ts$/.test(file) || basename(dirname(file)) === 'testing';
+}
+
+/** What the tables of docs/failures.md name and the tests do not have: a line each. A cell is `file`: name; `file`: name. */
+export function missingFailureTests(root: string): string[] {
+  const errors: string[] = [];
+  const rows = readFileSync(join(root, 'docs/failures.md'), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('|'));
+  for (const row of rows) {
+    const cell = row.split('|').at(-2) ?? '';
+    for (const [, file, name] of cell.matchAll(/`([^`]+\.ts)`: (.*?)(?=; `[^`]+\.ts`: |\s*$)/g)) {
+      const path = join(root, file as string);
+      if (!existsSync(path)) errors.push(`no file ${file}`);
+      else if (!plainNames(readFileSync(path, 'utf8')).includes(plainNames(name as string))) {
+        errors.push(`${file}: no test "${name}"`);
+      }
+    }
+  }
+  return errors;
+}
+
+/** Without the escapes and line breaks that a name may have in code. */
+function plainNames(text: string): string {
+  return text.replaceAll(/[\\`]/g, '').replaceAll(/\s+/g, ' ').trim();
 }
