@@ -1,7 +1,7 @@
 /*
  * Keyed state. An operator host makes these calls, in this order:
  *
- *   const workingSet = new WorkingSet({ bytesMax });                       // once per slot
+ *   const workingSet = new WorkingSet({ bytesMax, cacheBytesMax, clock });                       // once per slot
  *   const table = await store.openTable(spec, handles);                    // once per operator
  *   const state = await openKeyedState({ table, restored: handles.length > 0, shape, workingSet, clock, batcher });
  *

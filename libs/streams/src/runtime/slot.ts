@@ -108,7 +108,7 @@ export interface SlotContext {
 export interface SlotSettings {
   /** Records in flight per keyed subtask; 1 is synchronous mode. */
   readonly inFlightLimit: number;
-  /** Bytes of decoded state that the slot may hold, over all its operators. */
+  /** Bytes of state that the slot may hold at hand, over all its operators: some decoded, most as they are stored. */
   readonly workingSetBytes: number;
   /** Size at which a frame leaves, and how long a partial one may wait. */
   readonly frameBytes: number;
