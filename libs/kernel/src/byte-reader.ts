@@ -73,6 +73,11 @@ export class ByteReader {
     return this.bytes.subarray(at, at + count);
   }
 
+  /** Goes past the next `count` bytes; returns where they begin. */
+  skip(count: number): number {
+    return this.#take(count);
+  }
+
   utf8(count: number): string {
     const at = this.#take(count);
     if (count > shortText) return utf8Slice.call(this.bytes, at, at + count);

@@ -1,5 +1,6 @@
 export { assert, unreachable } from './assert.ts';
 export { ByteReader } from './byte-reader.ts';
+export { ByteSlab } from './byte-slab.ts';
 export { ByteWriter } from './byte-writer.ts';
 export { compareBytes, compareRanges, copyOf, copyRange, equalRanges, prefixEnd } from './bytes.ts';
 export { type Clock, sleep, systemClock, type Timer } from './clock.ts';

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   ByteReader,
+  ByteSlab,
   ByteWriter,
   compareBytes,
   errorFromJson,
@@ -10,6 +11,7 @@ import {
   MillraceError,
   murmur3,
   prefixEnd,
+  SeededRandom,
   subtaskOfKeyGroup,
 } from './index.ts';
 import { ManualClock } from './testing/index.ts';
@@ -101,4 +103,21 @@ test('the manual clock fires timers in order of time, then of registration', () 
   clock.advance(25);
   expect(fired).toEqual(['a@10', 'b@20', 'c@20']);
   expect([clock.nowMs(), clock.pendingTimers]).toEqual([25, 0]);
+});
+
+test('copies of a slab are whole, apart from each other and from their source', () => {
+  const slab = new ByteSlab();
+  const random = new SeededRandom(3);
+  const made: Array<readonly [Uint8Array, string]> = [];
+  for (let i = 0; i < 500; i++) {
+    const source = Buffer.from(random.hex(random.below(20) === 0 ? 3000 : random.below(200)), 'hex');
+    const start = random.below(source.length + 1);
+    const copy = slab.copy(source, start, source.length);
+    made.push([copy, source.toString('hex', start)]);
+    source.fill(0);
+  }
+  for (const [copy, expected] of made) expect(Buffer.from(copy).toString('hex')).toBe(expected);
+  const [first, second] = [slab.copy(Buffer.from([1, 2]), 0, 2), slab.copy(Buffer.from([3]), 0, 1)];
+  first.fill(9);
+  expect(second[0]).toBe(3);
 });

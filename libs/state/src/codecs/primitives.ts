@@ -1,4 +1,4 @@
-import { MillraceError } from '@millrace/kernel';
+import { ByteSlab, MillraceError } from '@millrace/kernel';
 import type { Codec } from '../codec.ts';
 import { refuse } from './refuse.ts';
 
@@ -72,6 +72,9 @@ export const string: Codec<string> = {
   decode: (reader) => reader.utf8(reader.varint()),
 };
 
+const copies = new ByteSlab();
+
+/** Byte strings. Short ones that are decoded one after the other share a piece of memory. */
 export const bytes: Codec<Uint8Array> = {
   format: 'bytes',
   encode(value, writer) {
@@ -79,7 +82,11 @@ export const bytes: Codec<Uint8Array> = {
     writer.varint(value.length);
     writer.raw(value);
   },
-  decode: (reader) => Uint8Array.prototype.slice.call(reader.raw(reader.varint())),
+  decode(reader) {
+    const length = reader.varint();
+    const start = reader.skip(length);
+    return copies.copy(reader.bytes, start, start + length);
+  },
 };
 
 const jsonCodec: Codec<unknown> = {
