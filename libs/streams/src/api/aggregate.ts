@@ -61,7 +61,7 @@ export interface WindowContext<K, U> {
   /** The machine's clock. */
   readonly processingMs: number;
   /** Sends a result on, with the last timestamp of the window. */
-  emit(value: U): void;
+  readonly emit: (value: U) => void;
   /** Sends to a side output. */
-  side<X>(tag: SideTag<X>, value: X): void;
+  readonly side: <X>(tag: SideTag<X>, value: X) => void;
 }

@@ -106,10 +106,8 @@ describe('a timer of processing time', () => {
     await run.step(1, 2);
     clock.advance(100);
     await settle(run, clock);
-    expect(out.map(({ key, atMs }) => [key, atMs]).toSorted()).toEqual([
-      [0, 10],
-      [1, 10],
-    ]);
+    expect(new Set(out.map(({ key, atMs }) => `${key} ${atMs}`))).toEqual(new Set(['0 10', '1 10']));
+    expect(out).toHaveLength(2);
     await run.close();
   });
 
@@ -125,7 +123,8 @@ describe('a timer of processing time', () => {
     clock.advance(120);
     const second = await started(graph, clock, { store, restore, parallelism: 3, generation: 2 });
     await settle(second, clock);
-    expect(out.map(({ atMs }) => atMs).toSorted()).toEqual(Array.from({ length: 21 }, (_, n) => 100 + n).toSorted());
+    expect(new Set(out.map(({ atMs }) => atMs))).toEqual(new Set(Array.from({ length: 21 }, (_, n) => 100 + n)));
+    expect(out).toHaveLength(21);
     clock.advance(1000);
     await settle(second, clock);
     expect(new Set(out.map(({ key }) => key)).size).toBe(50);

@@ -1,7 +1,7 @@
 import { type ValueHandle, value } from '@millrace/state';
 import type { WindowOptions } from '../api/aggregate.ts';
 import type { KeyedLogic, LogicContext, LogicPane, Timers } from '../api/process.ts';
-import { lastMs, type SessionWindows } from '../api/windows.ts';
+import { lastMs, type SessionWindows, type Window } from '../api/windows.ts';
 import { goOn } from './go-on.ts';
 import type { TimeDomain } from './keyed-operator.ts';
 import { type Meeting, meet, type Session, sessionsCodec } from './session-list.ts';
@@ -61,7 +61,7 @@ class SessionLogic {
       if (session === undefined) return;
       const isOwn = domain === this.#windows.time && session.timerMs === timeMs;
       const isEnd = isOwn && timeMs >= this.#endTimer(session) && session.firedEndMs !== session.endMs;
-      const fired = this.#firing.timer(ctx, session, ctx, { domain, timeMs, isEnd });
+      const fired = this.#firing.timer(ctx, windowOf(session), ctx, { domain, timeMs, isEnd });
       if (!isOwn) return fired;
       return inTurn(fired, () => {
         const others = sessions.filter((one) => one !== session);
@@ -84,7 +84,7 @@ class SessionLogic {
       const over = this.#isOver(into, ctx, 0);
       const timerMs = this.#moveTimer(pane, into.timerMs, this.#endTimer(into) + (over ? this.#latenessMs : 0));
       save(listOf(ctx), [...others, { ...into, timerMs, firedEndMs: over ? into.endMs : into.firedEndMs }]);
-      return this.#firing.add(pane, into, record, ctx, over, () => undefined);
+      return this.#firing.add(pane, windowOf(into), record, ctx, over, () => undefined);
     });
   }
 
@@ -118,6 +118,11 @@ class SessionLogic {
     this.#timersOf(pane).at(wantedMs);
     return wantedMs;
   }
+}
+
+/** What handlers see of it. */
+function windowOf({ startMs, endMs }: Session): Window {
+  return { startMs, endMs };
 }
 
 function listOf(pane: LogicPane): ValueHandle<readonly Session[]> {

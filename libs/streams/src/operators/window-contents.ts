@@ -36,7 +36,6 @@ export function accumulated<K, T, A, U>(
   codec: Codec<T> = msgpack<T>(),
 ): WindowContents {
   const handleOf = (pane: LogicPane): ValueHandle<A> => pane.state['accumulator'] as unknown as ValueHandle<A>;
-  const { merge } = spec;
   return {
     shape: { accumulator: value(spec.accumulator) },
     add: (pane, record) => {
@@ -59,12 +58,12 @@ export function accumulated<K, T, A, U>(
       ctx.emit(spec.result(accumulator, ctx.key as K, window), stamp(window, ctx));
     },
     merge:
-      merge === undefined
+      spec.merge === undefined
         ? undefined
         : async (into, from) => {
             const [left, right] = await Promise.all([handleOf(into).get(), handleOf(from).get()]);
             if (right === undefined) return;
-            handleOf(into).set(left === undefined ? right : merge.call(spec, left, right));
+            handleOf(into).set(left === undefined ? right : (spec.merge?.(left, right) ?? left));
             handleOf(from).clear();
           },
   };
