@@ -81,3 +81,17 @@ it('sums each hour and currency once; nothing is late', async () => {
   expect(sums.reduce((sum, one) => sum + one.amount, 0)).toBe(orders.reduce((sum, one) => sum + one.amount, 0));
   expect(await output('late')).toEqual([]);
 });
+
+it('lists the orders of each visit: a customer’s orders with less than a minute between them', async () => {
+  const expected = new Map<string, number[][]>();
+  for (const one of orders) {
+    const visits = expected.get(one.customer) ?? [];
+    const last = orders[visits.at(-1)?.at(-1) ?? -1];
+    if (last !== undefined && one.placedMs - last.placedMs < 60_000) visits.at(-1)?.push(one.id);
+    else visits.push([one.id]);
+    expected.set(one.customer, visits);
+  }
+  const visits = await output<{ orders: readonly number[] }>('visits');
+  const inOrder = visits.map((visit) => visit.orders.toSorted((a, b) => a - b));
+  expect(sorted(inOrder)).toEqual(sorted([...expected.values()].flat()));
+});

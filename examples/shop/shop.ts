@@ -12,6 +12,7 @@ import {
   map,
   reducing,
   type SchemaOutput,
+  session,
   sideTag,
   string,
   struct,
@@ -140,4 +141,14 @@ export default job('shop', { options }, (flow, o: SchemaOutput<typeof options>) 
     });
   hourly.to(files('hourly'), { uid: 'hourly-files' });
   hourly.sideOutput(late).to(files('late'), { uid: 'late-files' });
+
+  orders
+    .keyBy((one) => one.customer)
+    .window(session({ minutes: 1 }), { uid: 'visits' })
+    .process({
+      output: json<{ customer: string; fromMs: number; orders: readonly number[] }>(),
+      process: (records, { key, window, emit }) =>
+        emit({ customer: key, fromMs: window.startMs, orders: records.map((one) => one.id) }),
+    })
+    .to(files('visits'), { uid: 'visits-files' });
 });

@@ -7,7 +7,7 @@ import { generator } from '../sources/generator.ts';
 import { parquetFiles } from '../sources/parquet.ts';
 import { job } from './job.ts';
 import { sideTag } from './side-tag.ts';
-import { globalWindow, tumbling } from './windows.ts';
+import { globalWindow, session, tumbling } from './windows.ts';
 
 interface Order {
   readonly id: string;
@@ -76,6 +76,29 @@ export default job('types', (flow) => {
       result: (sum, _key, window) => sum + window.startMs,
     })
     .to(collect<number>([]));
+
+  const counted = {
+    accumulator: int64,
+    output: msgpack<number>(),
+    create: () => 0,
+    add: (sum: number, order: Order) => sum + order.amount,
+    result: (sum: number) => sum,
+  };
+  // @ts-expect-error sessions may become one: merge is missing
+  keyed.window(session(1000)).aggregate(counted);
+  keyed.window(session((order: Order) => order.amount)).aggregate({ ...counted, merge: (a, b) => a + b });
+  // @ts-expect-error a gap by a field that the record does not have
+  keyed.window(session((order: { price: number }) => order.price));
+  // @ts-expect-error a global window emits only when a trigger says so
+  keyed.window(globalWindow());
+  keyed.window(tumbling(1000)).process({
+    output: msgpack<number>(),
+    process: (records, ctx) => {
+      for (const order of records) ctx.emit(order.amount);
+      // @ts-expect-error only what `output` says
+      ctx.emit(ctx.key);
+    },
+  });
 
   // @ts-expect-error a late tag of other records
   keyed.window(tumbling(1000), { late: sideTag<number>('n') });

@@ -1,21 +1,12 @@
 import { MillraceError } from '@millrace/kernel';
-import type { WindowAggregateSpec, WindowOptions } from '../api/aggregate.ts';
+import type { WindowOptions } from '../api/aggregate.ts';
 import { durationMs } from '../api/duration.ts';
 import type { KeyedLogic, LogicContext, LogicPane } from '../api/process.ts';
 import { type FixedWindows, lastMs, type Window } from '../api/windows.ts';
 import { lastEndAt, namespaceOf, windowNamed, windowsAt } from './fixed-windows.ts';
 import type { TimeDomain } from './keyed-operator.ts';
-import { accumulated, inTurn } from './window-contents.ts';
-import { WindowFiring } from './window-firing.ts';
-
-/** Tumbling, sliding or cumulative windows with one accumulator for each (key, window). */
-export function windowLogic<K, T, A, U>(
-  windows: FixedWindows,
-  options: WindowOptions<T>,
-  spec: WindowAggregateSpec<K, T, A, U>,
-): KeyedLogic {
-  return fixedWindowLogic(windows, options, new WindowFiring(accumulated(spec), undefined));
-}
+import { inTurn } from './window-contents.ts';
+import type { WindowFiring } from './window-firing.ts';
 
 /**
  * Windows whose ends are known when a record comes. A window [start, end) of event time is over when the watermark has
