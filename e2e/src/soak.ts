@@ -1,20 +1,26 @@
 /**
- * Long runs. `npm run soak -- aec`: the property tests of asynchronous execution, with many seeds. `npm run soak -- rounds`: more than 1,000 checkpoint rounds of one attempt, with every history far from
- * Temporal's limits. `npm run soak -- kill`: runners are killed again and again, and the result has to be exact.
+ * Long runs. `npm run soak -- aec`: the property tests of asynchronous execution, with many seeds. `npm run soak --
+ * nexmark`: the Nexmark queries on a million events each, through failures. `npm run soak -- rounds`: more than 1,000
+ * checkpoint rounds of one attempt, with every history far from Temporal's limits. `npm run soak -- kill`: runners are
+ * killed again and again, and the result has to be exact.
  */
 import { parseArgs } from 'node:util';
 import { SeededRandom } from '@millrace/kernel';
 import { soakKills } from './soak/kills.ts';
+import { soakNexmark } from './soak/nexmark.ts';
 import { aecProperties, soakProperties } from './soak/properties.ts';
 import { soakRounds } from './soak/rounds.ts';
 
-const help = `Usage: npm run soak -- aec|rounds|kill [options]
+const help = `Usage: npm run soak -- aec|nexmark|rounds|kill [options]
 
   aec      property tests of asynchronous execution; a failure prints its seed: MILLRACE_SEED replays it
+  nexmark  queries through a crash, with aligned and with unaligned checkpoints: every row is compared. All of them, or
+           those that are named: nexmark q5 q7
   rounds   checkpoints every 100 ms until there are more than 1,000 of them, or the time is over (failure)
   kill     runs of the job "orders", each with several kill -9 of runners; each result is compared, line by line
 
   --cases N     aec: seeds of each property, default 10000
+  --events N    nexmark: default 1000000
   --minutes N   rounds: longest time, default 10; kill: how long new runs are begun, default 10
   --seed S      kill: where and when; default: a random one, which is printed
   --help        this text
@@ -26,12 +32,22 @@ function usage(message: string): never {
   process.exit(2);
 }
 
-function readArguments(): { what: string | undefined; cases: number; minutes: number; seed: number } {
+interface Arguments {
+  readonly what: string | undefined;
+  readonly names: readonly string[];
+  readonly cases: number;
+  readonly events: number;
+  readonly minutes: number;
+  readonly seed: number;
+}
+
+function readArguments(): Arguments {
   try {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
       options: {
         cases: { type: 'string' },
+        events: { type: 'string' },
         minutes: { type: 'string' },
         seed: { type: 'string' },
         help: { type: 'boolean' },
@@ -42,20 +58,25 @@ function readArguments(): { what: string | undefined; cases: number; minutes: nu
       process.exit(0);
     }
     const cases = Number(values.cases ?? 10_000);
+    const events = Number(values.events ?? 1_000_000);
     const minutes = Number(values.minutes ?? 10);
     const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
     if (!(Number.isSafeInteger(cases) && cases > 0)) usage(`--cases ${values.cases}: give a whole number above 0.`);
+    if (!(Number.isSafeInteger(events) && events > 0)) usage(`--events ${values.events}: give a whole number above 0.`);
     if (!(minutes > 0)) usage(`--minutes ${values.minutes}: give a number above 0.`);
     if (!Number.isSafeInteger(seed)) usage(`--seed ${values.seed}: give a whole number.`);
-    return { what: positionals[0], cases, minutes, seed };
+    const [what, ...names] = positionals;
+    if (names.length > 0 && what !== 'nexmark') usage(`What is ${names.join(' ')}? Only nexmark takes names.`);
+    return { what, names, cases, events, minutes, seed };
   } catch (error) {
     return usage(error instanceof Error ? error.message : String(error));
   }
 }
 
-const { what, cases, minutes, seed } = readArguments();
+const { what, names, cases, events, minutes, seed } = readArguments();
 const runs: Record<string, () => Promise<void>> = {
   aec: () => soakProperties(aecProperties, cases),
+  nexmark: () => soakNexmark({ queries: names, events }),
   rounds: () => soakRounds(minutes * 60_000),
   kill: () => {
     console.log(`seed ${seed}`);
