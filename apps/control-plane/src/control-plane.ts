@@ -46,7 +46,17 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const worker = new ControlWorker({
     address: settings.temporalAddress,
     namespace: settings.namespace,
-    activities: controlActivities({ storage, runners, sweeper, retention, failPoint, clock, telemetry, activeSpan }),
+    activities: controlActivities({
+      checkpointMode: settings.checkpointMode,
+      storage,
+      runners,
+      sweeper,
+      retention,
+      failPoint,
+      clock,
+      telemetry,
+      activeSpan,
+    }),
     workflowBundle: deps.workflowBundle,
     ...(deps.tracing === undefined ? {} : { tracing: deps.tracing }),
     clock,

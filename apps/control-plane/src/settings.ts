@@ -1,4 +1,5 @@
 import { MillraceError } from '@millrace/kernel';
+import { type CheckpointMode, checkpointModes } from '@millrace/proto/control';
 import { z } from 'zod';
 
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -12,6 +13,7 @@ const schema = z.object({
   MILLRACE_STATE: z.string().min(1, 'name the place of the state, for example file:///var/lib/millrace'),
   MILLRACE_CONSOLE_HOST: z.string().min(1).default('127.0.0.1'),
   MILLRACE_CONSOLE_PORT: port.default(8080),
+  MILLRACE_CHECKPOINT_MODE: z.enum(checkpointModes).default('aligned'),
   MILLRACE_FAILPOINT: z.string().default(''),
 });
 
@@ -24,6 +26,8 @@ export interface ControlSettings {
   readonly consoleHost: string;
   /** 0 = any free port. */
   readonly consolePort: number;
+  /** Of jobs whose input names none. */
+  readonly checkpointMode: CheckpointMode;
   readonly failPoint: string;
 }
 
@@ -44,6 +48,7 @@ export function controlSettings(env: Readonly<Record<string, string | undefined>
     state: values.MILLRACE_STATE,
     consoleHost: values.MILLRACE_CONSOLE_HOST,
     consolePort: values.MILLRACE_CONSOLE_PORT,
+    checkpointMode: values.MILLRACE_CHECKPOINT_MODE,
     failPoint: values.MILLRACE_FAILPOINT,
   });
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import type { JobInput } from '@millrace/proto';
-import type { Command } from 'commander';
+import { type CheckpointMode, checkpointModes, type JobInput } from '@millrace/proto/control';
+import { type Command, Option } from 'commander';
 import { dev, type EmbeddedOptions } from './commands/dev.ts';
 import { cancel, checkpoint, jobs, status } from './commands/inspect.ts';
 import { run } from './commands/run.ts';
@@ -31,6 +31,8 @@ interface JobFlags {
   readonly id?: string;
   readonly parallelism?: number;
   readonly checkpointInterval?: number;
+  readonly checkpointMode?: CheckpointMode;
+  readonly alignTimeout?: number;
   readonly option: readonly string[];
   readonly output?: string;
   readonly overwrite?: boolean;
@@ -69,6 +71,10 @@ function jobFlags(command: Command): Command {
       parseCount('parallelism', 1),
     )
     .option('--checkpoint-interval <ms>', 'milliseconds between checkpoints', parseCount('checkpoint-interval', 100))
+    .addOption(
+      new Option('--checkpoint-mode <mode>', 'what barriers do that meet records before them').choices(checkpointModes),
+    )
+    .option('--align-timeout <ms>', 'wait of a barrier in the mode aligned-timeout', parseCount('align-timeout', 1))
     .option('--output <dir>', 'where the job writes its results: its option `output`')
     .option('--overwrite', "replace what an earlier run wrote there: the job's option `overwrite`")
     .option('--option <name=value>', 'an option of the job, value as JSON or text; may be repeated', collect, [])
@@ -94,6 +100,8 @@ function jobInput(job: string, flags: JobFlags, parallelism: number): JobInput {
     parallelism: flags.parallelism ?? parallelism,
     ...(flags.id === undefined ? {} : { id: flags.id }),
     ...(flags.checkpointInterval === undefined ? {} : { checkpointIntervalMs: flags.checkpointInterval }),
+    ...(flags.checkpointMode === undefined ? {} : { checkpointMode: flags.checkpointMode }),
+    ...(flags.alignTimeout === undefined ? {} : { alignTimeoutMs: flags.alignTimeout }),
     ...(flags.from === undefined ? {} : { from: flags.from }),
     ...(flags.allowDroppedState === true ? { allowDroppedState: true } : {}),
     options: {

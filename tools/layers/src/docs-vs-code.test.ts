@@ -77,11 +77,17 @@ test('variables and defaults of the control plane are as in its settings', () =>
 
 test('fields and defaults of the job input are as in the activity that checks it', () => {
   const text = read('apps/control-plane/src/activities/job-input.ts');
-  const fields = [...text.matchAll(/^ {2}(\w+): (?:z\.|id)/gm)].map((match) => match[1] as string);
+  const schema = /strictObject\(\{\n([^]*?)\n\}\)/.exec(text)?.[1] ?? '';
+  const fields = [...schema.matchAll(/^ {2}(\w+): (?:z\.|id)/gm)].map((match) => match[1] as string);
   expect(fields.length).toBeGreaterThan(5);
   for (const field of fields) {
-    const value = new RegExp(` ${field}: input\\.${field} \\?\\? (?:record\\?\\.\\w+ \\?\\? )?(.+),`).exec(text)?.[1];
-    const words: Readonly<Record<string, string>> = { 'input.job': "the job's name", defaultMaxParallelism: '128' };
+    const value = new RegExp(`input\\.${field} \\?\\? (?:record\\?\\.\\w+ \\?\\? )?(.+)[,;]`).exec(text)?.[1];
+    const words: Readonly<Record<string, string>> = {
+      'input.job': "the job's name",
+      defaultMaxParallelism: '128',
+      clusterMode: "the cluster's",
+      alignTimeoutMsDefault: '1000',
+    };
     const shown = value === undefined ? '–' : (words[value] ?? value);
     expect(rows.map((row) => row.slice(0, 2))).toContainEqual([field, shown]);
   }

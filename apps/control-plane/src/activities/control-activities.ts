@@ -1,4 +1,4 @@
-import type { Json } from '@millrace/proto/control';
+import type { CheckpointMode, Json } from '@millrace/proto/control';
 import { claimed, finished, newestCheckpoint } from '../record/transitions.ts';
 import type { RetentionQueue } from '../storage/retention-queue.ts';
 import type { Sweeper } from '../storage/sweeper.ts';
@@ -9,6 +9,8 @@ import { asActivity, type ShellDeps } from './shell.ts';
 import { watchRunners } from './watch.ts';
 
 export interface ControlDeps extends RoundDeps, ShellDeps {
+  /** Of jobs whose input names none. */
+  readonly checkpointMode: CheckpointMode;
   readonly sweeper: Pick<Sweeper, 'request'>;
   readonly retention: Pick<RetentionQueue, 'request'>;
 }
@@ -40,7 +42,7 @@ export function controlActivities(deps: ControlDeps): ControlActivities {
 async function prepareJob(input: Json | undefined, deps: ControlDeps): Promise<PreparedJob> {
   const parsed = parseJobInput(input);
   const record = await deps.storage.readRecord(idOf(parsed));
-  return { ...jobSettings(parsed, record), generation: record?.generation ?? 0 };
+  return { ...jobSettings(parsed, record, deps.checkpointMode), generation: record?.generation ?? 0 };
 }
 
 async function claimGeneration(input: ClaimInput, deps: ControlDeps): Promise<Claim> {

@@ -1,4 +1,4 @@
-import type { JobRecord, Json } from '@millrace/proto/control';
+import type { CheckpointMode, JobRecord, Json } from '@millrace/proto/control';
 import { expect, test } from 'vitest';
 import { jobSettings, parseJobInput } from './job-input.ts';
 
@@ -32,6 +32,23 @@ test('the name of a job is enough', () => {
   });
 });
 
+test.each<[Json, CheckpointMode | undefined, number | undefined]>([
+  [{ job: 'a' }, undefined, undefined],
+  [{ job: 'a', checkpointMode: 'unaligned' }, undefined, 0],
+  [{ job: 'a', checkpointMode: 'aligned-timeout' }, undefined, 1000],
+  [{ job: 'a', checkpointMode: 'aligned-timeout', alignTimeoutMs: 50 }, undefined, 50],
+  [{ job: 'a' }, 'unaligned', 0],
+  [{ job: 'a', alignTimeoutMs: 50 }, 'aligned-timeout', 50],
+  [{ job: 'a', checkpointMode: 'aligned' }, 'unaligned', undefined],
+])('the checkpoint mode of %j where the cluster says %s: barriers overtake after %s ms', (input, cluster, waitMs) => {
+  expect(jobSettings(parseJobInput(input), undefined, cluster).overtakeAfterMs).toBe(waitMs);
+});
+
+test('a time limit for alignment in a mode that has none is refused', () => {
+  const input = parseJobInput({ job: 'a', checkpointMode: 'unaligned', alignTimeoutMs: 5 });
+  expect(() => jobSettings(input, undefined)).toThrow('needs "checkpointMode": "aligned-timeout"');
+});
+
 test('state is dropped only when the input says so', () => {
   const said = (input: Json): unknown => jobSettings(parseJobInput(input), undefined).allowDroppedState;
   expect([said({ job: 'a', allowDroppedState: true }), said({ job: 'a', allowDroppedState: false })]).toEqual([
@@ -54,6 +71,7 @@ test.each<[Json | undefined, string]>([
   [{ job: 'a', options: 7 }, 'Field "options"'],
   [{ job: 'a', from: 'yesterday' }, 'Field "from"'],
   [{ job: 'a', allowDroppedState: 'yes' }, 'Field "allowDroppedState"'],
+  [{ job: 'a', checkpointMode: 'exactly-once' }, 'Field "checkpointMode"'],
   [{ job: 'a', checkpointIntervalMs: 1 }, 'Field "checkpointIntervalMs"'],
 ])('input %j is refused in words', (input, words) => {
   expect(() => parseJobInput(input)).toThrow(words);

@@ -1,5 +1,11 @@
 import { defaultMaxParallelism, MillraceError, maxParallelismLimit } from '@millrace/kernel';
-import type { JobRecord, JobSettings, Json } from '@millrace/proto/control';
+import {
+  type CheckpointMode,
+  checkpointModes,
+  type JobRecord,
+  type JobSettings,
+  type Json,
+} from '@millrace/proto/control';
 import { z } from 'zod';
 
 const json: z.ZodType<Json> = z.lazy(() =>
@@ -20,6 +26,8 @@ const schema = z.strictObject({
   options: z.record(z.string(), json).optional(),
   from: z.enum(['latest', 'empty']).optional(),
   allowDroppedState: z.boolean().optional(),
+  checkpointMode: z.enum(checkpointModes).optional(),
+  alignTimeoutMs: z.int().min(1).max(86_400_000).optional(),
   checkpointsRetained: z.int().min(1).max(1000).optional(),
   failuresMax: z.int().min(0).max(1_000_000).optional(),
   roundTimeoutMs: z.int().min(100).max(86_400_000).optional(),
@@ -47,8 +55,31 @@ export function parseJobInput(input: Json | undefined): z.infer<typeof schema> {
   throw bad(`Field "${path}": ${issue?.message ?? 'not usable'}.`, path);
 }
 
-/** Fills in the defaults; what depends on the job's earlier life comes from its record. */
-export function jobSettings(input: z.infer<typeof schema>, record: JobRecord | undefined): JobSettings {
+/** How long a barrier waits in the mode `aligned-timeout` when the input does not say. */
+const alignTimeoutMsDefault = 1000;
+
+function overtakeAfterMs(input: z.infer<typeof schema>, clusterMode: CheckpointMode): number | undefined {
+  const mode = input.checkpointMode ?? clusterMode;
+  if (mode === 'aligned-timeout') return input.alignTimeoutMs ?? alignTimeoutMsDefault;
+  if (input.alignTimeoutMs !== undefined) {
+    throw bad(
+      `Field "alignTimeoutMs" needs "checkpointMode": "aligned-timeout"; the mode is "${mode}".`,
+      'alignTimeoutMs',
+    );
+  }
+  return mode === 'unaligned' ? 0 : undefined;
+}
+
+/**
+ * Fills in the defaults; what depends on the job's earlier life comes from its record, the mode of checkpoints from the
+ * cluster when the input names none.
+ */
+export function jobSettings(
+  input: z.infer<typeof schema>,
+  record: JobRecord | undefined,
+  clusterMode: CheckpointMode = 'aligned',
+): JobSettings {
+  const waitMs = overtakeAfterMs(input, clusterMode);
   const settings: JobSettings = {
     id: input.id ?? input.job,
     job: input.job,
@@ -58,6 +89,7 @@ export function jobSettings(input: z.infer<typeof schema>, record: JobRecord | u
     options: input.options ?? {},
     from: input.from ?? 'latest',
     allowDroppedState: input.allowDroppedState ?? false,
+    ...(waitMs === undefined ? {} : { overtakeAfterMs: waitMs }),
     checkpointsRetained: input.checkpointsRetained ?? 3,
     failuresMax: input.failuresMax ?? 10,
     roundTimeoutMs: input.roundTimeoutMs ?? 600_000,

@@ -11,6 +11,7 @@ const slotSnapshot = z.looseObject({
   operators: z.array(
     z.looseObject({
       table: z.looseObject({ bytesPut: z.number(), bytesLinked: z.number() }).optional(),
+      inFlight: z.looseObject({ file: z.looseObject({ sizeBytes: z.number() }).optional() }).optional(),
     }),
   ),
 });
@@ -40,8 +41,8 @@ export function collectAnswers(texts: readonly string[], step: RoundStep): SlotA
   let bytesPut = 0;
   let bytesLinked = 0;
   for (const { slot } of parsed) {
-    for (const { table } of slot.operators) {
-      bytesPut += table?.bytesPut ?? 0;
+    for (const { table, inFlight } of slot.operators) {
+      bytesPut += (table?.bytesPut ?? 0) + (inFlight?.file?.sizeBytes ?? 0);
       bytesLinked += table?.bytesLinked ?? 0;
     }
   }

@@ -69,6 +69,7 @@ async function makePlan(input: AttemptInput): Promise<AttemptPlan> {
     slots: await claimSlots(settings.id, claim.generation, settings.parallelism),
     restoreFrom: claim.restoreFrom,
     ...(settings.allowDroppedState === true ? { allowDroppedState: true } : {}),
+    ...(settings.overtakeAfterMs === undefined ? {} : { overtakeAfterMs: settings.overtakeAfterMs }),
     checkpointLoopId: `${settings.id}-checkpoints-g${claim.generation}`,
   };
 }

@@ -171,6 +171,22 @@ describe('an attempt in worker threads', { timeout: 90_000 }, () => {
     expect(published()).toEqual({ results: 4000, sums: expectedSums(4000) });
   });
 
+  it('goes on exactly from an unaligned checkpoint, aligned and at another parallelism', async () => {
+    const bench = await Bench.open('lsm');
+    const first = await bench.plan(1, 2, { overtakeAfterMs: 0 });
+    const handle = bench.attempts.start(first, 'r1');
+    await Promise.race([untilStarted(bench, 1), handle.done]);
+    const { path } = await bench.round(first);
+    await handle.cancel(new MillraceError('cancelled', 'killed by the test'));
+    await handle.done.catch(() => undefined);
+    const stored = new TextDecoder().decode(await bench.dfs.readAll(path));
+    expect(stored).toContain('"inFlight":{"channels":[{"place":"in"');
+
+    const second = await bench.plan(2, 3, { restoreFrom: path });
+    await bench.finish(second, bench.attempts.start(second, 'r1'));
+    expect(published()).toEqual({ results: 4000, sums: expectedSums(4000) });
+  });
+
   it('reads nothing twice and forgets no sum when an operator has another uid than in the checkpoint: refused', async () => {
     const bench = await Bench.open('memory');
     const path = 'sums/checkpoints/1-g1.json';

@@ -85,7 +85,8 @@ export class Attempt implements AttemptHandle, AttemptCalls {
   async injectBarrier(checkpoint: number, context: CallContext): Promise<void> {
     const slots = await this.#started.promise;
     if (this.#rounds.has(checkpoint)) return;
-    const answers = Promise.all(slots.map((slot) => slot.checkpoint({ checkpoint, parent: context.parent })));
+    const barrier = { checkpoint, parent: context.parent, overtakeAfterMs: this.plan.overtakeAfterMs };
+    const answers = Promise.all(slots.map((slot) => slot.checkpoint(barrier)));
     answers.catch(() => undefined);
     this.#rounds.set(checkpoint, answers);
     for (const old of this.#rounds.keys()) if (this.#rounds.size > roundsKept) this.#rounds.delete(old);

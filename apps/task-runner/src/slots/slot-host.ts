@@ -91,8 +91,7 @@ export class SlotHost {
   }
 
   checkpoint(barrier: Barrier): Promise<SlotSnapshot> {
-    const { checkpoint, parent } = barrier;
-    return this.#ask({ kind: 'checkpoint', checkpoint, parent }) as Promise<SlotSnapshot>;
+    return this.#ask({ kind: 'checkpoint', ...barrier }) as Promise<SlotSnapshot>;
   }
 
   async complete(checkpoint: number, last: boolean): Promise<void> {

@@ -40,6 +40,7 @@ export type SlotRequest =
       readonly id: number;
       readonly checkpoint: number;
       readonly parent?: string | undefined;
+      readonly overtakeAfterMs?: number | undefined;
     }
   | { readonly kind: 'complete'; readonly id: number; readonly checkpoint: number; readonly last: boolean }
   | { readonly kind: 'abort'; readonly checkpoint: number }

@@ -17,12 +17,13 @@ import {
 import { defaultLsmLimits, WorkerExecutor } from '@millrace/lsm';
 import { MemoryStateStore, type StateStore } from '@millrace/state';
 import { openLsmStore } from '@millrace/state-lsm';
-import { buildGraph, createSlot, type JobGraph, loadJob, type Slot } from '@millrace/streams';
+import { buildGraph, createSlot, type InFlightFiles, type JobGraph, loadJob, type Slot } from '@millrace/streams';
 import { type RunningTelemetry, startTelemetry, type Telemetry } from '@millrace/telemetry';
-import { openJobStorage } from '@millrace/ufs';
+import { type JobStorage, openJobStorage } from '@millrace/ufs';
 // Not from the index: a slot's thread needs no gRPC, which takes long to load.
 import { PortTransport } from '../exchange/port-transport.ts';
 import type { BackgroundFilesConfig } from './background-files.ts';
+import { inFlightFiles } from './in-flight-files.ts';
 import { memtableBytes } from './slot-budget.ts';
 import type { SlotDeployment, SlotReport, SlotRequest } from './slot-protocol.ts';
 
@@ -46,6 +47,7 @@ interface Opened {
 
 interface OpenStore {
   readonly store: StateStore;
+  readonly inFlightFiles?: InFlightFiles;
   /** Closes the store and what is beneath it. */
   close(): Promise<void>;
 }
@@ -56,8 +58,20 @@ function backgroundFiles(): { specifier: string; config: BackgroundFilesConfig }
   return { specifier: new URL('./background-files.ts', import.meta.url).href, config: { dfs, jobId, generation } };
 }
 
-async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenStore> {
+async function openFiles(telemetry: Telemetry): Promise<{ storage: JobStorage; close(): Promise<void> }> {
   const common = { clock, random, telemetry };
+  const dfs = await openDfs(deployment.dfs, { ...common, setting: 'state' });
+  const storage = openJobStorage({ dfs, jobId: deployment.id, generation: deployment.generation, ...common });
+  return {
+    storage,
+    close: async () => {
+      await storage.close();
+      await dfs.close();
+    },
+  };
+}
+
+async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenStore> {
   if (deployment.backend === 'memory') {
     const store = new MemoryStateStore(clock);
     return { store, close: () => store.close() };
@@ -68,11 +82,18 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
     // Loaded only here: gRPC takes long to load.
     const { openRemoteStore } = await import('@millrace/state-remote');
     const store = openRemoteStore({ address, clock, telemetry });
-    return { store, close: () => store.close() };
+    const { storage, close } = await openFiles(telemetry);
+    return {
+      store,
+      inFlightFiles: inFlightFiles(storage, deployment.generation),
+      close: async () => {
+        await store.close();
+        await close();
+      },
+    };
   }
-  const dfs = await openDfs(deployment.dfs, { ...common, setting: 'state' });
-  const { id: jobId, generation, budget } = deployment;
-  const storage = openJobStorage({ dfs, jobId, generation, ...common });
+  const { generation, budget } = deployment;
+  const { storage, close } = await openFiles(telemetry);
   const { files, holders, namespace } = storage;
   const tables = Math.max(1, graph.operators.filter((node) => node.stateful).length);
   const store = openLsmStore({
@@ -87,10 +108,10 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
   });
   return {
     store,
+    inFlightFiles: inFlightFiles(storage, generation),
     close: async () => {
       await store.close();
-      await storage.close();
-      await dfs.close();
+      await close();
     },
   };
 }
@@ -111,6 +132,7 @@ async function build(transport: PortTransport, telemetry: Telemetry): Promise<Op
     settings: deployment.slot,
     store: opened.store,
     transport,
+    inFlightFiles: opened.inFlightFiles,
     clock,
     random,
     telemetry,
@@ -133,8 +155,8 @@ function serve(built: Promise<Opened>): void {
 function handle(slot: Slot, request: SlotRequest): void {
   switch (request.kind) {
     case 'checkpoint': {
-      const { id, checkpoint, parent } = request;
-      slot.checkpoint({ checkpoint, parent }).then(
+      const { id, checkpoint, parent, overtakeAfterMs } = request;
+      slot.checkpoint({ checkpoint, parent, overtakeAfterMs }).then(
         (snapshot) => report({ kind: 'snapshot', id, snapshot }),
         (error: unknown) => report({ kind: 'refused', id, error: errorToJson(error) }),
       );
