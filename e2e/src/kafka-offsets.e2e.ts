@@ -94,6 +94,10 @@ test('at least once: records are there before any checkpoint', async () => {
   const graph = buildGraph(job('soon', (flow) => flow.from(generator({ record: (i) => i, records: 500 })).to(sink)));
   const run = await TestRun.start(graph);
   await run.toEnd();
-  await eventually('all records', 10_000, async () => ((await readAll('soon')).length === 500 ? true : undefined));
+  const all = async (): Promise<number | undefined> => {
+    const { length } = await readAll('soon');
+    return length < 500 ? undefined : length;
+  };
+  expect(await eventually('all records', 10_000, all)).toBe(500);
   await run.close();
 });

@@ -58,7 +58,7 @@ function backgroundFiles(): { specifier: string; config: BackgroundFilesConfig }
   return { specifier: new URL('./background-files.ts', import.meta.url).href, config: { dfs, jobId, generation } };
 }
 
-async function openFiles(telemetry: Telemetry): Promise<{ storage: JobStorage; close(): Promise<void> }> {
+async function openFiles(telemetry: Telemetry): Promise<{ storage: JobStorage; readonly close: () => Promise<void> }> {
   const common = { clock, random, telemetry };
   const dfs = await openDfs(deployment.dfs, { ...common, setting: 'state' });
   const storage = openJobStorage({ dfs, jobId: deployment.id, generation: deployment.generation, ...common });

@@ -4,7 +4,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { Codec } from '../codec.ts';
 import { optional } from '../codecs/composed.ts';
 import { msgpack } from '../codecs/msgpack.ts';
-import { bytes, float64, int64, string } from '../codecs/primitives.ts';
+import { float64, int64, string } from '../codecs/primitives.ts';
 import { struct } from '../codecs/struct.ts';
 import { aggregating, list, map, reducing, type StateShape, value } from '../handles/descriptors.ts';
 import type { AggregatingHandle, MapHandle, StateFacade, ValueHandle } from '../handles/handles.ts';
