@@ -30,7 +30,7 @@ export async function soakNexmark({ queries: names, events }: NexmarkSoakOptions
   for (const query of (names.length === 0 ? queries : names) as readonly Query[]) {
     for (const mode of modes) wrong.push(...(await soakQuery(query, mode, settings, site)));
   }
-  if (wrong.length > 0) throw new Error(wrong.join('\n'));
+  if (wrong.length > 0) throw new Error(`not exact: ${wrong.join(', ')}`);
 }
 
 async function soakQuery(query: Query, mode: CheckpointMode, settings: SiteSettings, site: Site): Promise<string[]> {
@@ -49,7 +49,8 @@ async function soakQuery(query: Query, mode: CheckpointMode, settings: SiteSetti
     console.log(
       `${query} ${mode}: ${found.length === 0 ? 'exact' : 'WRONG'}, ${rows.length} rows, restored at event ${end.restoredAt}${overtaken}, ${seconds} s`,
     );
-    return found.map((one) => `${query} ${mode}: ${one}`);
+    for (const one of found) console.log(`  ${one}`);
+    return found.length === 0 ? [] : [`${query} ${mode}`];
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
