@@ -2,17 +2,18 @@ import { expect, test } from 'vitest';
 import { expectExactFlights } from './support/flights-result.ts';
 import { TestStack } from './support/test-stack.ts';
 
-for (const { runners, slots } of [
-  { runners: 1, slots: 2 },
-  { runners: 2, slots: 1 },
-]) {
-  test(`three million flights through ${runners} runner(s) with ${slots} slot(s) give exactly the independent result`, async () => {
+for (const { runners, slots, checkpointMode } of [
+  { runners: 1, slots: 2, checkpointMode: 'aligned' },
+  { runners: 2, slots: 1, checkpointMode: 'unaligned' },
+] as const) {
+  test(`three million flights through ${runners} runner(s) with ${slots} slot(s), ${checkpointMode}, give exactly the independent result`, async () => {
     await using run = await TestStack.start({ runners, slots });
     const output = run.path('out');
     const job = await run.client.startJob({
       job: 'flights',
       parallelism: runners * slots,
       checkpointIntervalMs: 1000,
+      checkpointMode,
       options: { output },
     });
     const end = await job.result();
