@@ -7,7 +7,7 @@ import type { Resident } from './working-set.ts';
 export const unloaded: unique symbol = Symbol('unloaded');
 
 export interface EntryOwner {
-  evict(entry: Entry): void;
+  evict(entry: Entry): boolean;
   evicted(): void;
 }
 
@@ -91,8 +91,8 @@ export class Entry implements StateEntry, Resident {
     return this.space.owner;
   }
 
-  evict(): void {
-    this.space.owner.evict(this);
+  evict(): boolean {
+    return this.space.owner.evict(this);
   }
 }
 

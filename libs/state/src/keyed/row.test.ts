@@ -229,3 +229,25 @@ test('what a handler reads again is answered from the cache, not from the store'
   await on(opened, 'a', ({ count }) => expect(count.get()).toBe(1));
   await on(opened, 'b', ({ count }) => expect(count.get()).toBeUndefined());
 });
+
+test('an entry that has to fetch its row before it can be saved stays at hand: the next record of its key sees its writes', async () => {
+  for (let seed = 1; seed <= 8; seed++) {
+    const first = await open(two);
+    await on(first, 'a', ({ count, name }) => {
+      count.set(1);
+      name.set('kept');
+    });
+    const handles = await checkpoint(first, 1);
+    // The working set has room for nothing: the entry is evicted when its handler ends.
+    const second = await open(two, { handles, slow: seed, generation: 2 });
+    await on(second, 'a', ({ count }) => count.set(2));
+    const next = await on(second, 'a', async ({ count }) => {
+      const seen = await count.get();
+      count.set((seen ?? 0) + 1);
+      return seen;
+    });
+    expect(next).toBe(2);
+    const third = await open(two, { handles: await checkpoint(second, 2), generation: 3 });
+    expect(await on(third, 'a', async ({ count, name }) => [await count.get(), await name.get()])).toEqual([3, 'kept']);
+  }
+});

@@ -170,12 +170,15 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     await this.#table.close();
   }
 
-  evict(entry: Entry): void {
+  evict(entry: Entry): boolean {
     if (this.#failure !== undefined) throw this.#failure;
     if (entry.dirty !== 0) this.#save(entry);
+    // Its row is on its way: without the entry, the next record of the key would read what is older than its changes.
+    if (entry.dirty !== 0) return false;
     const { entries, namespace } = entry.space;
     entries.delete(entry.primitive);
     if (entries.size === 0 && namespace !== undefined) this.#spaces.delete(primitiveKey(namespace));
+    return true;
   }
 
   /** Reads of what was evicted go to the table from now on. */

@@ -12,8 +12,8 @@ export interface Resident {
   /** Estimated bytes, kept by the working set. */
   bytes: number;
   readonly owner: ResidentOwner;
-  /** Writes unsaved changes, then leaves its owner's index. */
-  evict(): void;
+  /** Writes unsaved changes, then leaves its owner's index; false when it cannot be written yet, and then it stays. */
+  evict(): boolean;
 }
 
 export interface ResidentOwner {
@@ -94,7 +94,10 @@ export class WorkingSet {
       } else {
         if (owner !== resident.owner) owner?.evicted();
         owner = resident.owner;
-        resident.evict();
+        if (!resident.evict()) {
+          this.#hand++;
+          continue;
+        }
         this.remove(resident);
         this.evictions++;
       }
