@@ -50,12 +50,13 @@ describe('the comparison', () => {
       const lines = expectedRows[query].rows(site).map((row) => JSON.stringify(row));
       // The output of query 12 has windows, which the reference does not.
       if (query === 'q12') continue;
-      expect(differences(query, lines, site), query).toEqual([]);
-      expect(differences(query, lines.slice(1), site), query).toHaveLength(1);
+      expect({ query, found: differences(query, lines, site) }).toEqual({ query, found: [] });
+      expect({ query, found: differences(query, lines.slice(1), site).length }).toEqual({ query, found: 1 });
       const wrong = (lines[0] as string).replace(/\d/, (digit) => `${(Number(digit) + 1) % 10}`);
-      expect(differences(query, lines.with(0, wrong), site), query).not.toEqual([]);
+      expect({ query, found: differences(query, lines.with(0, wrong), site) }).not.toEqual({ query, found: [] });
       // A row that replaces itself is allowed where rows replace each other.
-      if (query !== 'q19') expect(differences(query, [...lines, lines[0] as string], site), query).toHaveLength(1);
+      const doubled = differences(query, [...lines, lines[0] as string], site).length;
+      expect({ query, found: doubled === 1 || query === 'q19' }).toEqual({ query, found: true });
     }
   });
 });
