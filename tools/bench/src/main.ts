@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { aec } from './aec.ts';
+import { exchange } from './exchange.ts';
 import { slot } from './slot.ts';
 import { wordcount } from './wordcount.ts';
 
@@ -8,9 +9,11 @@ const usage = `npm run bench -- wordcount [--json] [--flink DIR] [--keys 100000,
                              [--slot-memory 2g]
 npm run bench -- slot      [--json] [--keys …] [--seconds 20] [--repeats 3] [--interval 5000] [--read-both 0]
 npm run bench -- aec       [--json]
+npm run bench -- exchange  [--json] [--repeats 3]
 
 wordcount     the whole stack; slot: one slot alone in this process, for profiles
 aec           throughput by state latency and in-flight limit; the controller against a bare loop
+exchange      frames between two runners over gRPC, over bare TCP, and between two slots of one process
 --read-both 1  read the old payload, too, before it is replaced
 --flink DIR   also run Apache Flink on the same work (a directory with the peer's run.sh) and print ratios`;
 
@@ -43,6 +46,7 @@ const common = {
 };
 const benches: Readonly<Record<string, () => Promise<void>>> = {
   aec: () => aec(common),
+  exchange: () => exchange(common),
   slot: () => slot(common),
   wordcount: () =>
     wordcount({
