@@ -19,6 +19,7 @@
  *   const handle = await state.snapshot(checkpoint, parent);               // drained; the part before the promise is short
  *   await state.close();                                                   // closes the table, too
  */
+export type { CreateStateBackend, RetainedSnapshots, StateBackendContext } from './backend.ts';
 export type { Codec, CodecType, Decode } from './codec.ts';
 export { array, nullable, optional } from './codecs/composed.ts';
 export { decoderFor } from './codecs/decoder-for.ts';

@@ -1,5 +1,6 @@
 import type { KeyGroupRange, MaybePromise } from '@millrace/kernel';
 import type { TraceContext } from '@millrace/telemetry';
+import type { RetainedSnapshots } from './backend.ts';
 import type { PackedKeys, PackedValues } from './packed.ts';
 import type { WriteBatch } from './write-batch.ts';
 
@@ -88,6 +89,8 @@ export interface StateTable {
 export interface StateStore {
   /** Short name in settings and handles: `memory`, `lsm`, `kv`, … */
   readonly name: string;
+  /** Only stores whose handles have no holders, and whose snapshots cost something while they exist. */
+  readonly retained?: RetainedSnapshots;
   /**
    * Opens a table, empty or from handles. Each handle is clipped to `spec.keyGroups`; together they must cover it.
    * Moves no state bytes where the store can link.
