@@ -8,6 +8,8 @@ export interface RunnerStub {
   readonly address: string;
   readonly calls: string[];
   ended: boolean;
+  /** Records that each slot says it has read. */
+  recordsIn: number;
   /** Set: every call is refused with it. */
   refuse: MillraceError | undefined;
   /** Paths that the slots' tables name as their holders, by checkpoint. */
@@ -38,8 +40,12 @@ export async function startRunnerStub(subtasks: readonly number[]): Promise<Runn
     server,
     Runner,
     {
-      injectBarrier: async ({ checkpoint }) => {
-        log(`barrier ${checkpoint}`);
+      injectBarrier: async ({ checkpoint, stop }) => {
+        log(`barrier ${checkpoint}${stop ? ' stop' : ''}`);
+        return {};
+      },
+      endInputs: async () => {
+        log('end inputs');
         return {};
       },
       awaitDrain: async ({ checkpoint }) => {
@@ -56,7 +62,7 @@ export async function startRunnerStub(subtasks: readonly number[]): Promise<Runn
       },
       status: async () => {
         log('status');
-        return { slotStats: [] };
+        return { slotStats: subtasks.map((subtask) => JSON.stringify({ subtask, recordsIn: stub.recordsIn })) };
       },
     },
     noTelemetry.tracer,
@@ -70,6 +76,7 @@ export async function startRunnerStub(subtasks: readonly number[]): Promise<Runn
     address: `127.0.0.1:${port}`,
     calls: [],
     ended: false,
+    recordsIn: 0,
     refuse: undefined,
     holders: () => [],
     close: () => server.forceShutdown(),

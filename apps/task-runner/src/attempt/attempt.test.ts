@@ -86,7 +86,7 @@ class Bench {
   async round(plan: AttemptPlan): Promise<{ path: string; last: boolean }> {
     const checkpoint = ++this.#checkpoint;
     const calls = this.calls(plan.generation);
-    await calls.injectBarrier(checkpoint, context);
+    await calls.injectBarrier({ checkpoint, stop: false }, context);
     const slots = JSON.parse(JSON.stringify(await calls.awaitDrain(checkpoint, context))) as Array<{ ended: boolean }>;
     const path = `sums/checkpoints/${checkpoint}-g${plan.generation}.json`;
     const contents = { version: 1, ...plan, checkpoint, slots };

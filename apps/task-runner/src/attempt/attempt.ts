@@ -5,7 +5,7 @@ import type { SlotSettings, SlotSnapshot, SlotStats } from '@millrace/streams';
 import type { MetricSource, Telemetry } from '@millrace/telemetry';
 import { ExchangeBridge, exchangeLayout } from '../exchange/index.ts';
 import type { JobRegistry } from '../jobs/job-registry.ts';
-import type { AttemptCalls, HostedAttempt } from '../rpc/index.ts';
+import type { AttemptCalls, BarrierCall, HostedAttempt } from '../rpc/index.ts';
 import type { SlotBudget } from '../slots/slot-budget.ts';
 import { SlotHost } from '../slots/slot-host.ts';
 import type { StateBackend } from '../slots/slot-protocol.ts';
@@ -82,10 +82,12 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     await this.done.catch(() => undefined);
   }
 
-  async injectBarrier(checkpoint: number, context: CallContext): Promise<void> {
+  async injectBarrier({ checkpoint, stop }: BarrierCall, context: CallContext): Promise<void> {
     const slots = await this.#started.promise;
     if (this.#rounds.has(checkpoint)) return;
-    const barrier = { checkpoint, parent: context.parent, overtakeAfterMs: this.plan.overtakeAfterMs };
+    // The last barrier overtakes nothing: what it would overtake this attempt would still process.
+    const overtakeAfterMs = stop ? undefined : this.plan.overtakeAfterMs;
+    const barrier = { checkpoint, parent: context.parent, overtakeAfterMs, stop };
     const answers = Promise.all(slots.map((slot) => slot.checkpoint(barrier)));
     answers.catch(() => undefined);
     this.#rounds.set(checkpoint, answers);
@@ -102,6 +104,10 @@ export class Attempt implements AttemptHandle, AttemptCalls {
   async completeCheckpoint(checkpoint: number, last: boolean, _context: CallContext): Promise<void> {
     const slots = await this.#started.promise;
     await Promise.all(slots.map((slot) => slot.complete(checkpoint, last)));
+  }
+
+  async endInputs(_context: CallContext): Promise<void> {
+    for (const slot of await this.#started.promise) slot.endInputs();
   }
 
   async abortCheckpoint(checkpoint: number, _context: CallContext): Promise<void> {

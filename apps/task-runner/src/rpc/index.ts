@@ -1,2 +1,2 @@
-export type { AttemptCalls, HostedAttempt } from './attempt-calls.ts';
+export type { AttemptCalls, BarrierCall, HostedAttempt } from './attempt-calls.ts';
 export { RunnerServer } from './runner-server.ts';

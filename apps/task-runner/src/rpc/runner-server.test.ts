@@ -39,6 +39,7 @@ function attempt(generation: number, calls: Partial<AttemptCalls> = {}): HostedA
     closedBy: undefined as unknown,
     calls: {
       injectBarrier: async () => undefined,
+      endInputs: async () => undefined,
       awaitDrain: async () => [],
       completeCheckpoint: async () => undefined,
       abortCheckpoint: async () => undefined,
@@ -75,7 +76,7 @@ test("the control plane's calls reach the attempt that they name", async () => {
   const seen: unknown[] = [];
   server.register(
     attempt(2, {
-      injectBarrier: async (checkpoint) => void seen.push(['inject', checkpoint]),
+      injectBarrier: async ({ checkpoint }) => void seen.push(['inject', checkpoint]),
       awaitDrain: async () => [snapshot],
       completeCheckpoint: async (checkpoint, last) => void seen.push(['complete', checkpoint, last]),
       abortCheckpoint: async (checkpoint) => void seen.push(['abort', checkpoint]),

@@ -85,8 +85,8 @@ export class RunnerServer {
       this.#server,
       Runner,
       {
-        injectBarrier: async ({ target, checkpoint }, context) => {
-          await attempts.find(target).calls.injectBarrier(Number(checkpoint), context);
+        injectBarrier: async ({ target, checkpoint, stop }, context) => {
+          await attempts.find(target).calls.injectBarrier({ checkpoint: Number(checkpoint), stop }, context);
           return {};
         },
         awaitDrain: async ({ target, checkpoint }, context) => {
@@ -95,6 +95,10 @@ export class RunnerServer {
         },
         completeCheckpoint: async ({ target, checkpoint, last }, context) => {
           await attempts.find(target).calls.completeCheckpoint(Number(checkpoint), last, context);
+          return {};
+        },
+        endInputs: async ({ target }, context) => {
+          await attempts.find(target).calls.endInputs(context);
           return {};
         },
         abortCheckpoint: async ({ target, checkpoint }, context) => {

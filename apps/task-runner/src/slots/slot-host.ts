@@ -99,6 +99,11 @@ export class SlotHost {
     await this.#ask({ kind: 'complete', checkpoint, last });
   }
 
+  /** The slot's sources read nothing more. */
+  endInputs(): void {
+    if (this.#alive) this.#post({ kind: 'end-inputs' });
+  }
+
   abort(checkpoint: number): void {
     if (this.#alive) this.#post({ kind: 'abort', checkpoint });
   }

@@ -41,8 +41,10 @@ export type SlotRequest =
       readonly checkpoint: number;
       readonly parent?: string | undefined;
       readonly overtakeAfterMs?: number | undefined;
+      readonly stop?: boolean | undefined;
     }
   | { readonly kind: 'complete'; readonly id: number; readonly checkpoint: number; readonly last: boolean }
+  | { readonly kind: 'end-inputs' }
   | { readonly kind: 'abort'; readonly checkpoint: number }
   | { readonly kind: 'cancel'; readonly error: ErrorJson };
 

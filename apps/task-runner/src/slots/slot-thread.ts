@@ -155,8 +155,8 @@ function serve(built: Promise<Opened>): void {
 function handle(slot: Slot, request: SlotRequest): void {
   switch (request.kind) {
     case 'checkpoint': {
-      const { id, checkpoint, parent, overtakeAfterMs } = request;
-      slot.checkpoint({ checkpoint, parent, overtakeAfterMs }).then(
+      const { id, checkpoint, parent, overtakeAfterMs, stop } = request;
+      slot.checkpoint({ checkpoint, parent, overtakeAfterMs, stop }).then(
         (snapshot) => report({ kind: 'snapshot', id, snapshot }),
         (error: unknown) => report({ kind: 'refused', id, error: errorToJson(error) }),
       );
@@ -170,6 +170,8 @@ function handle(slot: Slot, request: SlotRequest): void {
       );
       return;
     }
+    case 'end-inputs':
+      return slot.endInputs();
     case 'abort':
       return slot.abort(request.checkpoint);
     case 'cancel':

@@ -31,6 +31,7 @@ async function serve(
     Runner,
     {
       injectBarrier: missing,
+      endInputs: missing,
       awaitDrain: missing,
       completeCheckpoint: missing,
       abortCheckpoint: missing,

@@ -164,6 +164,10 @@ class SlotRuntime implements Slot, WiringHost {
     }
   }
 
+  endInputs(): void {
+    if (!this.stopped) for (const source of this.#sources) source.endInput();
+  }
+
   abort(checkpoint: number): void {
     if (checkpoint <= this.#abortedUpTo || this.stopped) return;
     this.#abortedUpTo = checkpoint;

@@ -409,3 +409,51 @@ describe('a cancelled slot', () => {
     expect(recorder.closed).toBe(1);
   });
 });
+
+describe('a barrier with which the attempt stops', () => {
+  const graphOf = (log: unknown[]): JobGraph =>
+    testGraph({ source: () => new Numbers(Number.POSITIVE_INFINITY), sink: () => new Recorder(log) }, [
+      { from: 'source', to: 'sink', partitioning: rebalance },
+    ]);
+
+  it('is the last thing that sources read: everything before it is processed, nothing behind it', async () => {
+    const log: unknown[] = [];
+    const cluster = await start(graphOf(log), { parallelism: 2 });
+    await until(() => log.length > 500);
+    const checkpoint = await cluster.checkpoint(undefined, true);
+    const processed = log.length;
+    const positions = checkpoint.operators.filter((part) => part.operator === 'source').flatMap((part) => part.list);
+    await turns();
+    expect(log).toHaveLength(processed);
+    expect(positions.reduce<number>((sum, next) => sum + (next as number), 0)).toBe(processed);
+    await cluster.stop(checkpoint);
+    expect(log).toHaveLength(processed);
+  });
+
+  it('lets sources read on when its round is aborted, and also when only a later barrier tells of it', async () => {
+    const log: unknown[] = [];
+    const cluster = await start(graphOf(log), { parallelism: 2 });
+    const first = await cluster.checkpoint(undefined, true);
+    const before = log.length;
+    cluster.abort(first.checkpoint);
+    await until(() => log.length > before + 100);
+    await cluster.checkpoint(undefined, true);
+    const again = log.length;
+    await cluster.checkpoint();
+    await until(() => log.length > again + 100);
+    await cluster.kill();
+    await expect(cluster.done).rejects.toMatchObject({ code: 'cancelled' });
+  });
+});
+
+it('inputs that are ended from outside end as bounded ones do, also while the source waits', async () => {
+  const log: unknown[] = [];
+  const graph = testGraph({ source: () => new Numbers(5, 'wait'), sink: () => new Recorder(log) }, [
+    { from: 'source', to: 'sink', partitioning: rebalance },
+  ]);
+  const cluster = await start(graph);
+  await until(() => log.length === 5);
+  for (const slot of cluster.slots) slot.endInputs();
+  expect((await cluster.finish()).ended).toBe(true);
+  expect(log).toEqual([0, 1, 2, 3, 4, 'wInfinity']);
+});

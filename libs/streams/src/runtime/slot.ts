@@ -15,6 +15,8 @@ export interface Barrier {
    * them: absent = for ever (an aligned checkpoint), 0 = it never waits (unaligned).
    */
   readonly overtakeAfterMs?: number | undefined;
+  /** The attempt ends with this checkpoint: no source reads on behind the barrier, unless the round is aborted. */
+  readonly stop?: boolean | undefined;
 }
 
 /** What one subtask of one operator contributes to a checkpoint. Plain JSON, small. */
@@ -132,8 +134,13 @@ export interface Slot {
    * rejects with `checkpoint-aborted`.
    */
   checkpoint(barrier: Barrier): Promise<SlotSnapshot>;
-  /** The checkpoint is registered, idempotent: sinks commit. With `last` the slot then ends (every source of the job had ended). */
+  /**
+   * The checkpoint is registered, idempotent: sinks commit. With `last` the slot then ends (every source of the job had
+   * ended, or had been stopped by the barrier).
+   */
   complete(checkpoint: number, last: boolean): Promise<void>;
+  /** The sources of this slot read nothing more: what follows is the end of a bounded input. Idempotent. */
+  endInputs(): void;
   /** The round failed; what it prepared is forgotten, except what a later round may still hold. */
   abort(checkpoint: number): void;
   stats(): SlotStats;

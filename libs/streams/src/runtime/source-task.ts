@@ -11,6 +11,9 @@ export class SourceTask extends Task {
   #polling = false;
   #barrier: Barrier | undefined;
   #replayedToSend = false;
+  /** The barrier of this checkpoint was the last that is read. */
+  #stoppedAt: number | undefined;
+  #isToEnd = false;
 
   get watermarkMs(): number {
     return this.head.output.watermarkMs;
@@ -24,11 +27,23 @@ export class SourceTask extends Task {
   /** Injects a barrier before the next poll. Full outputs do not hold it up. */
   inject(barrier: Barrier): void {
     this.#barrier = barrier;
+    // A later barrier says that the round which was to be the last has failed, whoever was not told.
+    this.#stoppedAt = barrier.stop === true ? barrier.checkpoint : undefined;
     this.beginCheckpoint(barrier);
-    if (!this.queued && !this.pending) this.host.enqueue(this);
+    this.#enqueue();
+  }
+
+  /** Reads nothing more: the next thing that follows is the end of the input. */
+  endInput(): void {
+    this.#isToEnd = true;
+    this.#enqueue();
   }
 
   abort(checkpoint: number): void {
+    if (this.#stoppedAt !== undefined && this.#stoppedAt <= checkpoint) {
+      this.#stoppedAt = undefined;
+      this.#enqueue();
+    }
     if (this.#barrier === undefined || this.#barrier.checkpoint > checkpoint) return;
     this.#barrier = undefined;
     this.endSpan();
@@ -46,9 +61,15 @@ export class SourceTask extends Task {
       if (round !== undefined) return this.own(this.#checkpoint(round, nowMs));
     }
     if (this.ended || this.blockers > 0) return;
+    if (this.#stoppedAt !== undefined) return this.chain.flushIdle(nowMs);
+    if (this.#isToEnd) return this.own(this.#end());
     if (this.#polling) return this.chain.flushIdle(nowMs);
     this.#poll(nowMs);
     this.recordsIn = this.head.output.recordsOut;
+  }
+
+  #enqueue(): void {
+    if (!this.queued && !this.pending && !this.host.stopped) this.host.enqueue(this);
   }
 
   /** Unaligned, what waits in the chain is stored; with a time limit for alignment, there is nothing here to align. */

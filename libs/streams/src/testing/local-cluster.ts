@@ -115,10 +115,13 @@ export class LocalCluster {
     return new LocalCluster(network, slots, options);
   }
 
-  /** One round over all slots; not yet complete (`complete`). Rejects when the round or the attempt fails. */
-  async checkpoint(overtakeAfterMs = this.#overtakeAfterMs): Promise<ClusterCheckpoint> {
+  /**
+   * One round over all slots; not yet complete (`complete`). Rejects when the round or the attempt fails. With `stop`
+   * nothing is read behind the barrier.
+   */
+  async checkpoint(overtakeAfterMs = this.#overtakeAfterMs, stop = false): Promise<ClusterCheckpoint> {
     const checkpoint = ++this.#lastCheckpoint;
-    const parts = await Promise.all(this.slots.map((slot) => slot.checkpoint({ checkpoint, overtakeAfterMs })));
+    const parts = await Promise.all(this.slots.map((slot) => slot.checkpoint({ checkpoint, overtakeAfterMs, stop })));
     return {
       checkpoint,
       parallelism: this.parallelism,
@@ -131,6 +134,12 @@ export class LocalCluster {
   /** Tells every slot that the checkpoint is registered. */
   async complete(checkpoint: ClusterCheckpoint): Promise<void> {
     await Promise.all(this.slots.map((slot) => slot.complete(checkpoint.checkpoint, checkpoint.ended)));
+  }
+
+  /** The attempt ends with this checkpoint, taken with `stop`. */
+  async stop(checkpoint: ClusterCheckpoint): Promise<void> {
+    await Promise.all(this.slots.map((slot) => slot.complete(checkpoint.checkpoint, true)));
+    await this.done;
   }
 
   abort(checkpoint: number): void {

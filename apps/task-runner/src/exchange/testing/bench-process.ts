@@ -28,6 +28,7 @@ const server = new RunnerServer({ runnerId, clock, telemetry });
 const sockets = createServer({ noDelay: true });
 const noCalls: AttemptCalls = {
   injectBarrier: async () => undefined,
+  endInputs: async () => undefined,
   awaitDrain: async () => [],
   completeCheckpoint: async () => undefined,
   abortCheckpoint: async () => undefined,

@@ -10,6 +10,7 @@ import type { Traffic } from './traffic.ts';
 
 const noCalls: AttemptCalls = {
   injectBarrier: async () => undefined,
+  endInputs: async () => undefined,
   awaitDrain: async () => [],
   completeCheckpoint: async () => undefined,
   abortCheckpoint: async () => undefined,

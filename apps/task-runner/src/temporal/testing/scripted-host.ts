@@ -6,9 +6,13 @@ import type { AttemptHandle, AttemptHost } from '../attempt-host.ts';
 export interface ScriptedAttempt {
   readonly plan: AttemptPlan;
   readonly barriers: number[];
+  /** Those of the barriers with which the attempt is to stop. */
+  readonly stops: number[];
   readonly completed: number[];
   readonly aborted: number[];
   inputsEnded: boolean;
+  /** What its slots say that they have read; undefined: they are not open yet. */
+  recordsIn: number | undefined;
   cancelledBecause: string | undefined;
   /** Ends the sources. */
   endInputs(): void;
@@ -47,9 +51,11 @@ export class ScriptedHost implements AttemptHost {
     const attempt: ScriptedAttempt = {
       plan,
       barriers: [],
+      stops: [],
       completed: [],
       aborted: [],
       inputsEnded: false,
+      recordsIn: 1,
       cancelledBecause: undefined,
       endInputs: () => {
         attempt.inputsEnded = true;
@@ -95,22 +101,29 @@ export class ScriptedHost implements AttemptHost {
     return found;
   }
 
+  #subtasks({ plan }: ScriptedAttempt): readonly number[] {
+    return plan.slots.flatMap((slot, subtask) => (slot.runnerId === this.#runnerId ? [subtask] : []));
+  }
+
   /** The gRPC side. */
   handlers(): UnaryHandlers<typeof Runner> {
     return {
-      injectBarrier: async ({ target, checkpoint }) => {
+      injectBarrier: async ({ target, checkpoint, stop }) => {
         const attempt = this.#hosted(target);
         await attempt.onBarrier?.(Number(checkpoint));
         if (!attempt.barriers.includes(Number(checkpoint))) attempt.barriers.push(Number(checkpoint));
+        if (stop) attempt.stops.push(Number(checkpoint));
+        return {};
+      },
+      endInputs: async ({ target }) => {
+        this.#hosted(target).endInputs();
         return {};
       },
       awaitDrain: async ({ target, checkpoint }) => {
         const attempt = this.#hosted(target);
         if (!attempt.barriers.includes(Number(checkpoint)))
           throw new MillraceError('rpc-unavailable', 'no such barrier');
-        const slots = attempt.plan.slots.flatMap((slot, subtask) =>
-          slot.runnerId === this.#runnerId ? [subtask] : [],
-        );
+        const slots = this.#subtasks(attempt);
         return { slotSnapshots: slots.map((subtask) => snapshot(Number(checkpoint), subtask, attempt.inputsEnded)) };
       },
       completeCheckpoint: async ({ target, checkpoint, last }) => {
@@ -124,8 +137,10 @@ export class ScriptedHost implements AttemptHost {
         return {};
       },
       status: async ({ target }) => {
-        this.#hosted(target);
-        return { slotStats: [] };
+        const attempt = this.#hosted(target);
+        const { recordsIn } = attempt;
+        if (recordsIn === undefined) return { slotStats: [] };
+        return { slotStats: this.#subtasks(attempt).map((subtask) => JSON.stringify({ subtask, recordsIn })) };
       },
     };
   }

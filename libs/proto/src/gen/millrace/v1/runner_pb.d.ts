@@ -51,6 +51,13 @@ export declare type InjectBarrierRequest = Message<"millrace.v1.InjectBarrierReq
    * @generated from field: int64 checkpoint = 2;
    */
   checkpoint: bigint;
+
+  /**
+   * The attempt ends with this checkpoint: sources read nothing behind the barrier, and nothing overtakes.
+   *
+   * @generated from field: bool stop = 3;
+   */
+  stop: boolean;
 };
 
 /**
@@ -70,6 +77,34 @@ export declare type InjectBarrierResponse = Message<"millrace.v1.InjectBarrierRe
  * Use `create(InjectBarrierResponseSchema)` to create a new message.
  */
 export declare const InjectBarrierResponseSchema: GenMessage<InjectBarrierResponse>;
+
+/**
+ * @generated from message millrace.v1.EndInputsRequest
+ */
+export declare type EndInputsRequest = Message<"millrace.v1.EndInputsRequest"> & {
+  /**
+   * @generated from field: millrace.v1.Target target = 1;
+   */
+  target?: Target | undefined;
+};
+
+/**
+ * Describes the message millrace.v1.EndInputsRequest.
+ * Use `create(EndInputsRequestSchema)` to create a new message.
+ */
+export declare const EndInputsRequestSchema: GenMessage<EndInputsRequest>;
+
+/**
+ * @generated from message millrace.v1.EndInputsResponse
+ */
+export declare type EndInputsResponse = Message<"millrace.v1.EndInputsResponse"> & {
+};
+
+/**
+ * Describes the message millrace.v1.EndInputsResponse.
+ * Use `create(EndInputsResponseSchema)` to create a new message.
+ */
+export declare const EndInputsResponseSchema: GenMessage<EndInputsResponse>;
 
 /**
  * @generated from message millrace.v1.AwaitDrainRequest
@@ -125,7 +160,7 @@ export declare type CompleteCheckpointRequest = Message<"millrace.v1.CompleteChe
   checkpoint: bigint;
 
   /**
-   * Every source of the job had ended before this checkpoint: commit, then finish.
+   * Every source of the job had ended, or was stopped by this checkpoint: commit, then finish.
    *
    * @generated from field: bool last = 3;
    */
@@ -351,6 +386,16 @@ export declare const Runner: GenService<{
     methodKind: "unary";
     input: typeof CompleteCheckpointRequestSchema;
     output: typeof CompleteCheckpointResponseSchema;
+  },
+  /**
+   * The sources of this runner's slots read nothing more; the job comes to the end of a bounded input. Idempotent.
+   *
+   * @generated from rpc millrace.v1.Runner.EndInputs
+   */
+  endInputs: {
+    methodKind: "unary";
+    input: typeof EndInputsRequestSchema;
+    output: typeof EndInputsResponseSchema;
   },
   /**
    * @generated from rpc millrace.v1.Runner.AbortCheckpoint

@@ -8,7 +8,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file millrace/v1/runner.proto.
  */
 export const file_millrace_v1_runner = /*@__PURE__*/
-  fileDesc("ChhtaWxscmFjZS92MS9ydW5uZXIucHJvdG8SC21pbGxyYWNlLnYxIjwKBlRhcmdldBILCgNqb2IYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoAxIRCglydW5uZXJfaWQYAyABKAkiTwoUSW5qZWN0QmFycmllclJlcXVlc3QSIwoGdGFyZ2V0GAEgASgLMhMubWlsbHJhY2UudjEuVGFyZ2V0EhIKCmNoZWNrcG9pbnQYAiABKAMiFwoVSW5qZWN0QmFycmllclJlc3BvbnNlIkwKEUF3YWl0RHJhaW5SZXF1ZXN0EiMKBnRhcmdldBgBIAEoCzITLm1pbGxyYWNlLnYxLlRhcmdldBISCgpjaGVja3BvaW50GAIgASgDIiwKEkF3YWl0RHJhaW5SZXNwb25zZRIWCg5zbG90X3NuYXBzaG90cxgBIAMoCSJiChlDb21wbGV0ZUNoZWNrcG9pbnRSZXF1ZXN0EiMKBnRhcmdldBgBIAEoCzITLm1pbGxyYWNlLnYxLlRhcmdldBISCgpjaGVja3BvaW50GAIgASgDEgwKBGxhc3QYAyABKAgiHAoaQ29tcGxldGVDaGVja3BvaW50UmVzcG9uc2UiUQoWQWJvcnRDaGVja3BvaW50UmVxdWVzdBIjCgZ0YXJnZXQYASABKAsyEy5taWxscmFjZS52MS5UYXJnZXQSEgoKY2hlY2twb2ludBgCIAEoAyIZChdBYm9ydENoZWNrcG9pbnRSZXNwb25zZSI0Cg1TdGF0dXNSZXF1ZXN0EiMKBnRhcmdldBgBIAEoCzITLm1pbGxyYWNlLnYxLlRhcmdldCIkCg5TdGF0dXNSZXNwb25zZRISCgpzbG90X3N0YXRzGAEgAygJInIKC1B1bGxSZXF1ZXN0EiQKBWhlbGxvGAEgASgLMhMubWlsbHJhY2UudjEuVGFyZ2V0SAASJQoGY3JlZGl0GAIgASgLMhMubWlsbHJhY2UudjEuQ3JlZGl0SAASDgoGcHVsbGVyGAMgASgJQgYKBGtpbmQiSQoGQ3JlZGl0EhEKCWZyb21fc2xvdBgBIAEoDRIPCgd0b19zbG90GAIgASgNEgwKBGVkZ2UYAyABKA0SDQoFYnl0ZXMYBCABKA0iSgoFRnJhbWUSEQoJZnJvbV9zbG90GAEgASgNEg8KB3RvX3Nsb3QYAiABKA0SDAoEZWRnZRgDIAEoDRIPCgdwYXlsb2FkGAQgASgMMrcDCgZSdW5uZXISVgoNSW5qZWN0QmFycmllchIhLm1pbGxyYWNlLnYxLkluamVjdEJhcnJpZXJSZXF1ZXN0GiIubWlsbHJhY2UudjEuSW5qZWN0QmFycmllclJlc3BvbnNlEk0KCkF3YWl0RHJhaW4SHi5taWxscmFjZS52MS5Bd2FpdERyYWluUmVxdWVzdBofLm1pbGxyYWNlLnYxLkF3YWl0RHJhaW5SZXNwb25zZRJlChJDb21wbGV0ZUNoZWNrcG9pbnQSJi5taWxscmFjZS52MS5Db21wbGV0ZUNoZWNrcG9pbnRSZXF1ZXN0GicubWlsbHJhY2UudjEuQ29tcGxldGVDaGVja3BvaW50UmVzcG9uc2USXAoPQWJvcnRDaGVja3BvaW50EiMubWlsbHJhY2UudjEuQWJvcnRDaGVja3BvaW50UmVxdWVzdBokLm1pbGxyYWNlLnYxLkFib3J0Q2hlY2twb2ludFJlc3BvbnNlEkEKBlN0YXR1cxIaLm1pbGxyYWNlLnYxLlN0YXR1c1JlcXVlc3QaGy5taWxscmFjZS52MS5TdGF0dXNSZXNwb25zZTJECghFeGNoYW5nZRI4CgRQdWxsEhgubWlsbHJhY2UudjEuUHVsbFJlcXVlc3QaEi5taWxscmFjZS52MS5GcmFtZSgBMAFiBnByb3RvMw");
+  fileDesc("ChhtaWxscmFjZS92MS9ydW5uZXIucHJvdG8SC21pbGxyYWNlLnYxIjwKBlRhcmdldBILCgNqb2IYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoAxIRCglydW5uZXJfaWQYAyABKAkiXQoUSW5qZWN0QmFycmllclJlcXVlc3QSIwoGdGFyZ2V0GAEgASgLMhMubWlsbHJhY2UudjEuVGFyZ2V0EhIKCmNoZWNrcG9pbnQYAiABKAMSDAoEc3RvcBgDIAEoCCIXChVJbmplY3RCYXJyaWVyUmVzcG9uc2UiNwoQRW5kSW5wdXRzUmVxdWVzdBIjCgZ0YXJnZXQYASABKAsyEy5taWxscmFjZS52MS5UYXJnZXQiEwoRRW5kSW5wdXRzUmVzcG9uc2UiTAoRQXdhaXREcmFpblJlcXVlc3QSIwoGdGFyZ2V0GAEgASgLMhMubWlsbHJhY2UudjEuVGFyZ2V0EhIKCmNoZWNrcG9pbnQYAiABKAMiLAoSQXdhaXREcmFpblJlc3BvbnNlEhYKDnNsb3Rfc25hcHNob3RzGAEgAygJImIKGUNvbXBsZXRlQ2hlY2twb2ludFJlcXVlc3QSIwoGdGFyZ2V0GAEgASgLMhMubWlsbHJhY2UudjEuVGFyZ2V0EhIKCmNoZWNrcG9pbnQYAiABKAMSDAoEbGFzdBgDIAEoCCIcChpDb21wbGV0ZUNoZWNrcG9pbnRSZXNwb25zZSJRChZBYm9ydENoZWNrcG9pbnRSZXF1ZXN0EiMKBnRhcmdldBgBIAEoCzITLm1pbGxyYWNlLnYxLlRhcmdldBISCgpjaGVja3BvaW50GAIgASgDIhkKF0Fib3J0Q2hlY2twb2ludFJlc3BvbnNlIjQKDVN0YXR1c1JlcXVlc3QSIwoGdGFyZ2V0GAEgASgLMhMubWlsbHJhY2UudjEuVGFyZ2V0IiQKDlN0YXR1c1Jlc3BvbnNlEhIKCnNsb3Rfc3RhdHMYASADKAkicgoLUHVsbFJlcXVlc3QSJAoFaGVsbG8YASABKAsyEy5taWxscmFjZS52MS5UYXJnZXRIABIlCgZjcmVkaXQYAiABKAsyEy5taWxscmFjZS52MS5DcmVkaXRIABIOCgZwdWxsZXIYAyABKAlCBgoEa2luZCJJCgZDcmVkaXQSEQoJZnJvbV9zbG90GAEgASgNEg8KB3RvX3Nsb3QYAiABKA0SDAoEZWRnZRgDIAEoDRINCgVieXRlcxgEIAEoDSJKCgVGcmFtZRIRCglmcm9tX3Nsb3QYASABKA0SDwoHdG9fc2xvdBgCIAEoDRIMCgRlZGdlGAMgASgNEg8KB3BheWxvYWQYBCABKAwygwQKBlJ1bm5lchJWCg1JbmplY3RCYXJyaWVyEiEubWlsbHJhY2UudjEuSW5qZWN0QmFycmllclJlcXVlc3QaIi5taWxscmFjZS52MS5JbmplY3RCYXJyaWVyUmVzcG9uc2USTQoKQXdhaXREcmFpbhIeLm1pbGxyYWNlLnYxLkF3YWl0RHJhaW5SZXF1ZXN0Gh8ubWlsbHJhY2UudjEuQXdhaXREcmFpblJlc3BvbnNlEmUKEkNvbXBsZXRlQ2hlY2twb2ludBImLm1pbGxyYWNlLnYxLkNvbXBsZXRlQ2hlY2twb2ludFJlcXVlc3QaJy5taWxscmFjZS52MS5Db21wbGV0ZUNoZWNrcG9pbnRSZXNwb25zZRJKCglFbmRJbnB1dHMSHS5taWxscmFjZS52MS5FbmRJbnB1dHNSZXF1ZXN0Gh4ubWlsbHJhY2UudjEuRW5kSW5wdXRzUmVzcG9uc2USXAoPQWJvcnRDaGVja3BvaW50EiMubWlsbHJhY2UudjEuQWJvcnRDaGVja3BvaW50UmVxdWVzdBokLm1pbGxyYWNlLnYxLkFib3J0Q2hlY2twb2ludFJlc3BvbnNlEkEKBlN0YXR1cxIaLm1pbGxyYWNlLnYxLlN0YXR1c1JlcXVlc3QaGy5taWxscmFjZS52MS5TdGF0dXNSZXNwb25zZTJECghFeGNoYW5nZRI4CgRQdWxsEhgubWlsbHJhY2UudjEuUHVsbFJlcXVlc3QaEi5taWxscmFjZS52MS5GcmFtZSgBMAFiBnByb3RvMw");
 
 /**
  * Describes the message millrace.v1.Target.
@@ -32,81 +32,95 @@ export const InjectBarrierResponseSchema = /*@__PURE__*/
   messageDesc(file_millrace_v1_runner, 2);
 
 /**
+ * Describes the message millrace.v1.EndInputsRequest.
+ * Use `create(EndInputsRequestSchema)` to create a new message.
+ */
+export const EndInputsRequestSchema = /*@__PURE__*/
+  messageDesc(file_millrace_v1_runner, 3);
+
+/**
+ * Describes the message millrace.v1.EndInputsResponse.
+ * Use `create(EndInputsResponseSchema)` to create a new message.
+ */
+export const EndInputsResponseSchema = /*@__PURE__*/
+  messageDesc(file_millrace_v1_runner, 4);
+
+/**
  * Describes the message millrace.v1.AwaitDrainRequest.
  * Use `create(AwaitDrainRequestSchema)` to create a new message.
  */
 export const AwaitDrainRequestSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 3);
+  messageDesc(file_millrace_v1_runner, 5);
 
 /**
  * Describes the message millrace.v1.AwaitDrainResponse.
  * Use `create(AwaitDrainResponseSchema)` to create a new message.
  */
 export const AwaitDrainResponseSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 4);
+  messageDesc(file_millrace_v1_runner, 6);
 
 /**
  * Describes the message millrace.v1.CompleteCheckpointRequest.
  * Use `create(CompleteCheckpointRequestSchema)` to create a new message.
  */
 export const CompleteCheckpointRequestSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 5);
+  messageDesc(file_millrace_v1_runner, 7);
 
 /**
  * Describes the message millrace.v1.CompleteCheckpointResponse.
  * Use `create(CompleteCheckpointResponseSchema)` to create a new message.
  */
 export const CompleteCheckpointResponseSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 6);
+  messageDesc(file_millrace_v1_runner, 8);
 
 /**
  * Describes the message millrace.v1.AbortCheckpointRequest.
  * Use `create(AbortCheckpointRequestSchema)` to create a new message.
  */
 export const AbortCheckpointRequestSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 7);
+  messageDesc(file_millrace_v1_runner, 9);
 
 /**
  * Describes the message millrace.v1.AbortCheckpointResponse.
  * Use `create(AbortCheckpointResponseSchema)` to create a new message.
  */
 export const AbortCheckpointResponseSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 8);
+  messageDesc(file_millrace_v1_runner, 10);
 
 /**
  * Describes the message millrace.v1.StatusRequest.
  * Use `create(StatusRequestSchema)` to create a new message.
  */
 export const StatusRequestSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 9);
+  messageDesc(file_millrace_v1_runner, 11);
 
 /**
  * Describes the message millrace.v1.StatusResponse.
  * Use `create(StatusResponseSchema)` to create a new message.
  */
 export const StatusResponseSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 10);
+  messageDesc(file_millrace_v1_runner, 12);
 
 /**
  * Describes the message millrace.v1.PullRequest.
  * Use `create(PullRequestSchema)` to create a new message.
  */
 export const PullRequestSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 11);
+  messageDesc(file_millrace_v1_runner, 13);
 
 /**
  * Describes the message millrace.v1.Credit.
  * Use `create(CreditSchema)` to create a new message.
  */
 export const CreditSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 12);
+  messageDesc(file_millrace_v1_runner, 14);
 
 /**
  * Describes the message millrace.v1.Frame.
  * Use `create(FrameSchema)` to create a new message.
  */
 export const FrameSchema = /*@__PURE__*/
-  messageDesc(file_millrace_v1_runner, 13);
+  messageDesc(file_millrace_v1_runner, 15);
 
 /**
  * The control plane's calls on a runner that hosts slots of an attempt.
