@@ -79,6 +79,26 @@ function suitsRow(descriptor: StateDescriptor): boolean {
 }
 
 /**
+ * The new states that lie in the row. All of one time to live, because the store removes a row only when its last value
+ * has ended: that of the states which lie there already, else the one that most of those declared have.
+ */
+function namesInRow(states: Readonly<Record<string, CatalogEntry>>, shape: StateShape): ReadonlySet<string> {
+  const groups = new Map<number, string[]>();
+  for (const [name, descriptor] of Object.entries(shape)) {
+    if (!suitsRow(descriptor)) continue;
+    const durationMs = descriptor.ttl?.durationMs ?? Infinity;
+    groups.set(durationMs, [...(groups.get(durationMs) ?? []), name]);
+  }
+  const isInRow = (name: string): boolean => Object.hasOwn(states, name) && states[name]?.inRow === true;
+  let most: readonly string[] = [];
+  for (const group of groups.values()) {
+    if (group.some(isInRow)) return new Set(group);
+    if (group.length > most.length) most = group;
+  }
+  return new Set(most.length > 1 ? most : []);
+}
+
+/**
  * The catalog of a table for the states declared now: names keep their ids, new ones get new ids. Throws
  * `state-incompatible`, naming state and field, when stored values could not be read.
  */
@@ -91,13 +111,12 @@ export function mergeCatalog(stored: Catalog | undefined, shape: StateShape, key
     throw new MillraceError('state-incompatible', `keys were written as ${stored.keyFormat} and are now ${keyFormat}`);
   }
   const states: Record<string, CatalogEntry> = { ...stored?.states };
-  const hasRow =
-    Object.values(states).some((state) => state.inRow === true) || Object.values(shape).filter(suitsRow).length > 1;
+  const inRow = namesInRow(states, shape);
   let nextId = Math.max(0, ...Object.values(states).map((state) => state.id)) + 1;
   for (const name of names) {
     const before = Object.hasOwn(states, name) ? states[name] : undefined;
     const descriptor = shape[name] as StateDescriptor;
-    const entry = merged(name, descriptor, before, nextId, hasRow && suitsRow(descriptor));
+    const entry = merged(name, descriptor, before, nextId, inRow.has(name));
     if (entry.id === nextId) nextId++;
     states[name] = entry;
   }

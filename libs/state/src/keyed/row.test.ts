@@ -187,14 +187,49 @@ test('a row whose values are all cleared leaves nothing in the table', async () 
   expect(await storedStateIds(opened.table)).toEqual([]);
 });
 
-test('a row ends when its last value does, and a value on its own time before', async () => {
-  const ttl = (durationMs: number): { ttl: { durationMs: number } } => ({ ttl: { durationMs } });
-  const shape = { soon: value(int64, ttl(100)), later: value(int64, ttl(300)) };
-  const opened = await open(shape, { cacheBytesMax: 1 << 16 });
-  await on(opened, 'a', ({ soon, later }) => {
-    soon.set(1);
-    later.set(2);
+const ttl = (durationMs: number): { ttl: { durationMs: number } } => ({ ttl: { durationMs } });
+
+test('a value with a life of its own is not kept by values in a row that live longer', async () => {
+  const opened = await open({ ...two, soon: value(int64, ttl(100)) });
+  await on(opened, 'a', ({ count, name, soon }) => {
+    count.set(1);
+    name.set('x');
+    soon.set(2);
   });
+  await opened.state.settled();
+  await opened.state.flush();
+  expect(await storedStateIds(opened.table)).toHaveLength(2);
+  clock.advance(200);
+  expect(await storedStateIds(opened.table)).toEqual([rowStateId]);
+});
+
+test('a row whose values end goes also when one of them was copied as it was', async () => {
+  const opened = await open({ one: value(int64, ttl(100)), other: value(int64, ttl(100)) });
+  await on(opened, 'a', ({ one, other }) => {
+    one.set(1);
+    other.set(2);
+  });
+  await on(opened, 'b', ({ one }) => one.set(9));
+  clock.advance(50);
+  await on(opened, 'a', ({ one }) => one.set(3));
+  await opened.state.settled();
+  await opened.state.flush();
+  clock.advance(75);
+  expect(await storedStateIds(opened.table)).toEqual([rowStateId]);
+  expect(await on(opened, 'a', async ({ one, other }) => [await one.get(), await other.get()])).toEqual([3, undefined]);
+  clock.advance(75);
+  expect(await storedStateIds(opened.table)).toEqual([]);
+});
+
+test('a row ends when its last value does, and a value on its own time before', async () => {
+  const opened = await open(
+    { soon: value(int64, ttl(300)), later: value(int64, ttl(300)) },
+    { cacheBytesMax: 1 << 16 },
+  );
+  await on(opened, 'a', ({ soon }) => soon.set(1));
+  await opened.state.settled();
+  clock.advance(200);
+  await on(opened, 'a', ({ later }) => later.set(2));
   await opened.state.settled();
   await opened.state.flush();
   clock.advance(200);

@@ -3,6 +3,7 @@ import { rowStateId } from '../keys/key-layout.ts';
 import { type Entry, unloaded } from './entry.ts';
 import type { AccessScope } from './ports.ts';
 import type { CellContext } from './state-definition.ts';
+import { storedExpiryMs } from './stored-value.ts';
 import type { ValueCell } from './value-cell.ts';
 
 /** A row state with the cell that reads and writes it. */
@@ -28,6 +29,9 @@ export class Row {
   /** The table has row states that the job no longer declares. */
   readonly #keepsOthers: boolean;
   readonly #context: CellContext;
+  /** Of the row being written. */
+  #expiresAtMs = 0;
+  #isEndless = false;
   #fetching = 0;
   #waiting: Array<() => void> = [];
 
@@ -180,8 +184,8 @@ export class Row {
     keys.write(arena, entry, rowStateId);
     batch.endKey();
     const start = arena.position;
-    let expiresAtMs = 0;
-    let isEndless = false;
+    this.#expiresAtMs = 0;
+    this.#isEndless = false;
     for (let i = 0; i < this.#cells.length; i++) {
       const { id, index, name, cell } = this.#cells[i] as RowCell;
       const value = entry.values[index];
@@ -195,31 +199,33 @@ export class Row {
         throw savingFailed(entry, name, error);
       }
       arena.view.setUint32(from - 4, arena.position - from, true);
-      const cellExpiresAtMs = entry.expiresAtMs[index] as number;
-      if (cellExpiresAtMs === 0) isEndless = true;
-      else if (cellExpiresAtMs > expiresAtMs) expiresAtMs = cellExpiresAtMs;
+      this.#outlives(entry.expiresAtMs[index] as number);
     }
-    if (stored !== undefined && this.#copyOthers(entry, stored)) isEndless = true;
+    if (stored !== undefined) this.#copyOthers(entry, stored);
     if (arena.position === start) batch.delete();
-    else batch.put(isEndless ? 0 : expiresAtMs);
+    else batch.put(this.#isEndless ? 0 : this.#expiresAtMs);
     writer.addedForReads();
   }
 
-  /** Appends the cells that were not decoded; true when there are some. Their expiry stays within them. */
-  #copyOthers(entry: Entry, reader: ByteReader): boolean {
+  /** The row being written ends no sooner than a value within it, which ends at `expiresAtMs`. */
+  #outlives(expiresAtMs: number): void {
+    if (expiresAtMs === 0) this.#isEndless = true;
+    else if (expiresAtMs > this.#expiresAtMs) this.#expiresAtMs = expiresAtMs;
+  }
+
+  /** Appends the cells that were not decoded, as they are. */
+  #copyOthers(entry: Entry, reader: ByteReader): void {
     const { arena } = this.#context.writer.batch;
-    let copied = false;
     while (reader.position < reader.end) {
       const start = reader.position;
       const known = this.#byId.get(reader.u16be());
       const next = reader.u32le() + reader.position;
       if (known === undefined || entry.values[known.index] === unloaded) {
+        this.#outlives(storedExpiryMs(reader.view, reader.position));
         arena.range(reader.bytes, start, next);
-        copied = true;
       }
       reader.position = next;
     }
-    return copied;
   }
 }
 

@@ -6,6 +6,11 @@ export const versionsMax = 127;
 
 const expiring = 0x80;
 
+/** When the stored value at `start` ends, without decoding it; 0 means never. */
+export function storedExpiryMs(view: DataView, start: number): number {
+  return view.getUint8(start) >= expiring ? view.getFloat64(start + 1, true) : 0;
+}
+
 /**
  * Stored value = version of the format (top bit: has an expiry) · [expiry, 8 bytes] · encoded value. The expiry is there
  * besides that of the store's entry, because values live on in the working set where the store does not see them.
