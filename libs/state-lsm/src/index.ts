@@ -1,2 +1,1 @@
-export { Generations } from './generations.ts';
 export { type LsmStoreOptions, openLsmStore } from './lsm-store.ts';

@@ -1,6 +1,7 @@
 import { isKind, type MaybePromise, MillraceError } from '@millrace/kernel';
 import { filesOf, type LsmTable, manifestToJson } from '@millrace/lsm';
 import type {
+  Claim,
   PackedKeys,
   PackedValues,
   Peek,
@@ -15,7 +16,6 @@ import type {
 } from '@millrace/state';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
 import type { HolderStore, JobNamespace } from '@millrace/ufs';
-import type { Claim } from './generations.ts';
 
 export interface LsmStateTableOptions {
   readonly spec: TableSpec;

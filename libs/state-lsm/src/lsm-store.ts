@@ -5,10 +5,9 @@
  */
 import { type Clock, MillraceError } from '@millrace/kernel';
 import { type BackgroundExecutor, BlockCache, type LsmLimits, type LsmStats, LsmTable } from '@millrace/lsm';
-import type { SnapshotHandle, StateStore, StateTable, TableSpec } from '@millrace/state';
+import { Generations, type SnapshotHandle, type StateStore, type StateTable, type TableSpec } from '@millrace/state';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
 import type { FileStore, HolderStore, JobNamespace } from '@millrace/ufs';
-import { Generations } from './generations.ts';
 import { LsmStateTable } from './lsm-state-table.ts';
 import { observe } from './observe.ts';
 import { restoreManifest } from './restore.ts';

@@ -28,6 +28,7 @@ export { msgpack } from './codecs/msgpack.ts';
 export { bool, bytes, float64, int64, json, string } from './codecs/primitives.ts';
 export { type StructFields, type StructType, struct } from './codecs/struct.ts';
 export { checkCoverage, overlap } from './coverage.ts';
+export { type Claim, Generations } from './generations.ts';
 export {
   type Aggregate,
   type AggregatingDescriptor,

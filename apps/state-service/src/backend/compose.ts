@@ -2,8 +2,8 @@
 import type { Dfs } from '@millrace/dfs';
 import type { Clock, Random } from '@millrace/kernel';
 import { type BackgroundExecutor, defaultLsmLimits } from '@millrace/lsm';
-import { MemoryStateStore, type StateStore } from '@millrace/state';
-import { Generations, openLsmStore } from '@millrace/state-lsm';
+import { Generations, MemoryStateStore, type StateStore } from '@millrace/state';
+import { openLsmStore } from '@millrace/state-lsm';
 import type { Telemetry } from '@millrace/telemetry';
 import { type JobStorage, openJobStorage } from '@millrace/ufs';
 import { JobStores } from './job-stores.ts';

@@ -1,5 +1,5 @@
 import { MillraceError } from '@millrace/kernel';
-import type { TableSpec } from '@millrace/state';
+import type { TableSpec } from './store.ts';
 
 /** Whether a table's generation is still the newest; cheap enough to ask on every call. */
 export interface Claim {
