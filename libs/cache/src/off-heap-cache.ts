@@ -40,6 +40,8 @@ const movesMax = 8;
 const entryShareMax = 1 / 8;
 const bytesPerSlot = 128;
 const slotBytes = 4;
+/** A slot has 32 bits, one at least for the hash: 16 GiB of entries. */
+const granulesMax = 2 ** 31 - 2;
 
 /**
  * Keys and values in one `ArrayBuffer`, outside of the engine's heap: as many as fit into `bytesMax`, which holds at
@@ -178,7 +180,7 @@ export class OffHeapCache {
   #allocate(): boolean {
     let slots = 16;
     while (slots * 2 * bytesPerSlot <= this.bytesMax) slots *= 2;
-    const granules = Math.floor((this.bytesMax - slots * slotBytes) / 8);
+    const granules = Math.min(granulesMax, Math.floor((this.bytesMax - slots * slotBytes) / 8));
     if (granules < 64) return false;
     this.#slots = new Uint32Array(slots);
     this.#granuleBits = 32 - Math.clz32(granules);
@@ -223,12 +225,11 @@ export class OffHeapCache {
 
   /** As many high bits of a hash as a slot has room for. */
   #tag(hash: number): number {
-    return this.#granuleBits === 32 ? 0 : hash >>> this.#granuleBits;
+    return hash >>> this.#granuleBits;
   }
 
   #granuleAt(slot: number): number {
-    const held = this.#slots[slot] as number;
-    return (this.#granuleBits === 32 ? held : held & ((1 << this.#granuleBits) - 1)) - 1;
+    return ((this.#slots[slot] as number) & ((1 << this.#granuleBits) - 1)) - 1;
   }
 
   /** Empties a slot and moves those behind it up, so that no mark of a deleted one is needed. */
