@@ -1,4 +1,5 @@
 import type { TraceContext } from '@millrace/telemetry';
+import type { FileDelegation } from './file-id.ts';
 
 /** An immutable, sealed physical file. Plain JSON: manifests and checkpoint records carry it. */
 export interface FileRef {
@@ -34,4 +35,19 @@ export interface FileStore {
    * whatever a snapshot names is left to the job's retention (DESIGN §8).
    */
   discard(files: readonly FileRef[]): void;
+}
+
+/**
+ * Files that other processes make on behalf of this one. What is made under a delegation belongs to who gave it: it may be
+ * discarded here like any file of its own, and the sweep spares it as long as it spares those.
+ */
+export interface DelegatingFileStore extends FileStore {
+  delegate(): FileDelegation;
+  /** Whether the file was made here or by a delegate of this store. */
+  made(file: FileRef): boolean;
+  /**
+   * Removes what was made under the delegation, but for `kept`; resolves to how many files that were. Who still works
+   * under it may go on and leave files behind: call again later, or leave them to the sweep.
+   */
+  discardDelegated(delegation: FileDelegation, kept: readonly FileRef[]): Promise<number>;
 }

@@ -3,8 +3,8 @@ import type { Dfs, DfsWriter } from '@millrace/dfs';
 import { assert, type Clock, MillraceError, type Random } from '@millrace/kernel';
 import type { TraceContext } from '@millrace/telemetry';
 import { corrupt } from './envelope.ts';
-import { FileIds } from './file-id.ts';
-import type { FileReader, FileRef, FileStore, FileWriter } from './file-store.ts';
+import { DelegatedFileIds, type FileDelegation, type FileIdSource, FileIds } from './file-id.ts';
+import type { DelegatingFileStore, FileReader, FileRef, FileWriter } from './file-store.ts';
 import { missing } from './holders.ts';
 import type { JobNamespace } from './namespace.ts';
 import type { Reaper } from './reaper.ts';
@@ -17,6 +17,8 @@ export interface JobFilesOptions {
   readonly reaper: Reaper;
   readonly clock: Clock;
   readonly random: Random;
+  /** Whose files these are, when they are made on behalf of another process; default: this one's own. */
+  readonly delegation?: FileDelegation | undefined;
 }
 
 /**
@@ -24,13 +26,16 @@ export interface JobFilesOptions {
  * moment it is sealed, whole, for every reader. A crash before `seal` leaves nothing; a crash after it and before a
  * holder names the file leaves an orphan, which the sweep takes once the generation is over.
  */
-export class JobFiles implements FileStore {
+export class JobFiles implements DelegatingFileStore {
   readonly #options: JobFilesOptions;
-  readonly #ids: FileIds;
+  readonly #own: FileIds;
+  readonly #ids: FileIdSource;
 
   constructor(options: JobFilesOptions) {
+    const { generation, random, delegation } = options;
     this.#options = options;
-    this.#ids = new FileIds(options.generation, options.random);
+    this.#own = new FileIds(generation, random);
+    this.#ids = delegation === undefined ? this.#own : new DelegatedFileIds(delegation, random);
   }
 
   async create(parent?: TraceContext): Promise<FileWriter> {
@@ -48,6 +53,23 @@ export class JobFiles implements FileStore {
       assert(this.#ids.minted(id), `discard of file ${id}, which was not made here: only its job's retention may`);
     }
     this.#options.reaper.discard(files.map((file) => this.#options.namespace.filePath(file.id)));
+  }
+
+  delegate(): FileDelegation {
+    return this.#own.delegate(this.#options.clock.nowMs());
+  }
+
+  made({ id }: FileRef): boolean {
+    return this.#ids.minted(id);
+  }
+
+  async discardDelegated({ prefix }: FileDelegation, kept: readonly FileRef[]): Promise<number> {
+    const { dfs, namespace, reaper } = this.#options;
+    assert(this.#own.minted(`${prefix}0`), `delegation ${prefix} was not given here`);
+    const keep = new Set(kept.map((file) => namespace.filePath(file.id)));
+    const gone: string[] = [];
+    for await (const { path } of dfs.list(namespace.filePath(prefix))) if (!keep.has(path)) gone.push(path);
+    return (await reaper.removeNow(gone)).removed.length;
   }
 }
 

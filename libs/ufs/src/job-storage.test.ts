@@ -4,15 +4,16 @@ import { SeededRandom } from '@millrace/kernel';
 import { ManualClock } from '@millrace/kernel/testing';
 import { noTelemetry } from '@millrace/telemetry';
 import { describe, expect, it } from 'vitest';
-import { fileOrigin } from './file-id.ts';
-import { openJobStorage } from './job-storage.ts';
+import { type FileDelegation, fileOrigin } from './file-id.ts';
+import type { FileRef } from './file-store.ts';
+import { type JobStorage, openJobStorage } from './job-storage.ts';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 function setUp(generation = 3) {
   const clock = new ManualClock(1_700_000_000_000);
   const dfs = new MemoryDfs(clock);
-  const open = (seed: number) =>
+  const open = (seed: number, delegation?: FileDelegation) =>
     openJobStorage({
       dfs,
       jobId: 'flights',
@@ -20,13 +21,19 @@ function setUp(generation = 3) {
       clock,
       random: new SeededRandom(seed),
       telemetry: noTelemetry,
+      delegation,
     });
+  const write = async ({ files }: JobStorage): Promise<FileRef> => {
+    const writer = await files.create();
+    await writer.append(bytesOf('x'));
+    return await writer.seal();
+  };
   const paths = async (): Promise<string[]> => {
     const found: string[] = [];
     for await (const entry of dfs.list('')) found.push(entry.path);
     return found;
   };
-  return { clock, dfs, storage: open(1), open, paths };
+  return { clock, dfs, storage: open(1), open, delegate: open, paths, write };
 }
 
 describe('the files of a job', () => {
@@ -79,6 +86,29 @@ describe('the files of a job', () => {
     const file = await (await storage.files.create()).seal();
     expect(() => open(2).files.discard([file])).toThrow(file.id);
     expect(await paths()).toHaveLength(1);
+  });
+
+  it('may be made by others under a delegation: they are the files of who gave it, and of nobody else', async () => {
+    const { storage, delegate, paths, write } = setUp();
+    const delegation = storage.files.delegate();
+    const other = storage.files.delegate();
+    const [one, two] = [delegate(2, delegation), delegate(3, delegation)];
+    const files = [await write(one), await write(one), await write(two)];
+    const [foreign, own] = [await write(delegate(4, other)), await write(storage)];
+    expect(new Set([...files, foreign, own].map((file) => file.id)).size).toBe(5);
+    expect(files.every((file) => fileOrigin(file.id)?.generation === 3)).toBe(true);
+    expect(files.map((file) => [storage, one, two].map(({ files: store }) => store.made(file)))).toEqual([
+      [true, true, false],
+      [true, true, false],
+      [true, false, true],
+    ]);
+    expect(await storage.files.discardDelegated(delegation, files.slice(1, 2))).toBe(2);
+    expect(await paths()).toEqual([files[1], foreign, own].map((file) => `flights/files/${file?.id}`).sort());
+    storage.files.discard(files.slice(1, 2));
+    expect(() => two.files.discard(files.slice(1, 2))).toThrow('was not made here');
+    await storage.reaper.drain();
+    expect(await paths()).toHaveLength(2);
+    await expect(delegate(5, other).files.discardDelegated(delegation, [])).rejects.toThrow('was not given here');
   });
 
   it('say so when they are gone or cut off', async () => {

@@ -1,6 +1,7 @@
 import type { Dfs } from '@millrace/dfs';
 import type { Clock, Random } from '@millrace/kernel';
 import type { Telemetry } from '@millrace/telemetry';
+import type { FileDelegation } from './file-id.ts';
 import { Holders } from './holders.ts';
 import { JobFiles } from './job-files.ts';
 import { JobNamespace } from './namespace.ts';
@@ -13,6 +14,8 @@ export interface JobStorageOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly telemetry: Telemetry;
+  /** For a process that makes files on behalf of another. */
+  readonly delegation?: FileDelegation | undefined;
 }
 
 /** What one process of one attempt needs of the unified file system. `close` drains the reaper, not the Dfs. */
@@ -26,13 +29,13 @@ export interface JobStorage {
 }
 
 export function openJobStorage(options: JobStorageOptions): JobStorage {
-  const { dfs, clock, random, generation } = options;
+  const { dfs, clock, random, generation, delegation } = options;
   const namespace = new JobNamespace(options.jobId);
   const reaper = new Reaper(options);
   return {
     dfs,
     namespace,
-    files: new JobFiles({ dfs, namespace, generation, reaper, clock, random }),
+    files: new JobFiles({ dfs, namespace, generation, reaper, clock, random, delegation }),
     holders: new Holders(dfs),
     reaper,
     close: () => reaper.close(),
