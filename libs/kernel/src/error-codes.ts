@@ -171,6 +171,11 @@ export const errorCodes = {
     'A holder object exists with other content.',
     'Holders are written once: use a new name (a new checkpoint number or generation).',
   ),
+  'ufs-checkpoint-gone': entry(
+    'input',
+    'The checkpoint that was to be forked was given up by its job meanwhile.',
+    'Fork a newer checkpoint of the job, or a savepoint, which its job never gives up.',
+  ),
   'dfs-bad-path': entry(
     'input',
     'A path inside the file system is not allowed.',

@@ -3,11 +3,13 @@ import type { FileDelegation } from './file-id.ts';
 
 /** An immutable, sealed physical file. Plain JSON: manifests and checkpoint records carry it. */
 export interface FileRef {
-  /** Unique for ever; names the physical file inside the job's namespace. */
+  /** Unique for ever; names the physical file inside its job's namespace. */
   readonly id: string;
   readonly sizeBytes: number;
   /** CRC-32 of the whole content. */
   readonly crc32: number;
+  /** Id of the job in whose namespace the file lies, after a fork; absent: the job that names it. */
+  readonly home?: string;
 }
 
 /** Written once, then sealed. Until then no reader anywhere sees the file. */
@@ -26,7 +28,7 @@ export interface FileReader {
   read(offset: number, length: number, parent?: TraceContext): Promise<Uint8Array>;
 }
 
-/** What a state store sees of the unified file system: the immutable files of one job. */
+/** What a state store sees of the unified file system: the immutable files of one job, and those that it forked. */
 export interface FileStore {
   create(parent?: TraceContext): Promise<FileWriter>;
   open(file: FileRef): FileReader;

@@ -14,7 +14,7 @@ export interface Holder {
 const format = 'millrace-holder/1';
 
 export function encodeHolder(holder: Holder): Uint8Array {
-  const files = holder.files.map(({ id, sizeBytes, crc32 }) => ({ id, sizeBytes, crc32 }));
+  const files = holder.files.map(({ id, sizeBytes, crc32, home }) => ({ id, sizeBytes, crc32, home }));
   return sealEnvelope(format, { generation: holder.generation, files, value: holder.value ?? null });
 }
 
@@ -33,6 +33,7 @@ function isHolder(body: unknown): body is Holder {
 
 function isFileRef(file: unknown): file is FileRef {
   if (typeof file !== 'object' || file === null) return false;
-  const { id, sizeBytes, crc32 } = file as Partial<Record<string, unknown>>;
+  const { id, sizeBytes, crc32, home } = file as Partial<Record<string, unknown>>;
+  if (home !== undefined && (typeof home !== 'string' || home === '')) return false;
   return typeof id === 'string' && id !== '' && Number.isSafeInteger(sizeBytes) && Number.isSafeInteger(crc32);
 }

@@ -45,7 +45,7 @@ export class JobFiles implements DelegatingFileStore {
   }
 
   open(file: FileRef): FileReader {
-    return new JobFileReader(this.#options.dfs, this.#options.namespace.filePath(file.id), file);
+    return new JobFileReader(this.#options.dfs, this.#options.namespace.pathOf(file), file);
   }
 
   discard(files: readonly FileRef[]): void {

@@ -1,4 +1,5 @@
 import { MillraceError } from '@millrace/kernel';
+import type { FileRef } from './file-store.ts';
 
 /** Which table's state at which checkpoint a snapshot object holds. */
 export interface SnapshotName {
@@ -18,7 +19,8 @@ export interface RoundObject {
  * Where the objects of one job lie on the file system. All paths are whole paths, from the root of the Dfs:
  * `<job>/record/…` the job's fenced record · `<job>/files/<id>` physical files ·
  * `<job>/snapshots/<checkpoint>/<operator>-<subtask>-g<generation>` holders of tables ·
- * `<job>/checkpoints/<checkpoint>-g<generation>.json` · `<job>/holders/<name>` other holders (pins of forks).
+ * `<job>/checkpoints/<checkpoint>-g<generation>.json` · `<job>/holders/<name>` other holders (pins of forks) ·
+ * `<job>/origins/<claim>` where a fork's files lie.
  */
 export class JobNamespace {
   readonly jobId: string;
@@ -27,6 +29,7 @@ export class JobNamespace {
   readonly snapshotsPrefix: string;
   readonly checkpointsPrefix: string;
   readonly holdersPrefix: string;
+  readonly originsPrefix: string;
   readonly #root: string;
 
   constructor(jobId: string) {
@@ -38,10 +41,16 @@ export class JobNamespace {
     this.snapshotsPrefix = `${this.#root}/snapshots/`;
     this.checkpointsPrefix = `${this.#root}/checkpoints/`;
     this.holdersPrefix = `${this.#root}/holders/`;
+    this.originsPrefix = `${this.#root}/origins/`;
   }
 
   filePath(id: string): string {
     return this.filesPrefix + id;
+  }
+
+  /** Where a file lies that something in this namespace names. */
+  pathOf(file: FileRef): string {
+    return file.home === undefined ? this.filePath(file.id) : new JobNamespace(file.home).filePath(file.id);
   }
 
   snapshotPath(name: SnapshotName): string {
@@ -55,6 +64,10 @@ export class JobNamespace {
 
   holderPath(name: string): string {
     return this.holdersPrefix + encodeName(name);
+  }
+
+  originPath(claim: string): string {
+    return this.originsPrefix + encodeName(claim);
   }
 
   /** The id of the file at `path`; undefined when it lies elsewhere. */
