@@ -130,6 +130,21 @@ export const errorCodes = {
     'The state-service is shutting down and opens no more tables.',
     'The attempt restarts from the last checkpoint as soon as a state-service answers again.',
   ),
+  'kv-shards-fixed': entry(
+    'setup',
+    'State has one shard for each key group, and their number is another than the maxParallelism of the job.',
+    'Start the job with the maxParallelism that its state has: the message names it.',
+  ),
+  'kv-snapshot-missing': entry(
+    'setup',
+    'A snapshot of shards is not on the disk of this state-service.',
+    'Start the state-service on the directory that it had, and give the runners the same list of services as before.',
+  ),
+  'kv-checkpoint-failed': entry(
+    'retry',
+    'The files of a shard changed all the time while a snapshot of it was taken.',
+    'The round is repeated. If it lasts, the disk of the state-service is too slow for its compaction.',
+  ),
   cancelled: entry('cancelled', 'The work was asked to stop.', 'Nothing to do.'),
   'aec-unawaited-access': entry(
     'bug',
@@ -392,6 +407,16 @@ export const errorCodes = {
     'retry',
     'The background thread that writes state files ended unexpectedly.',
     'The attempt restarts from the last checkpoint. If it happens again, read its error in the log; often memory is short.',
+  ),
+  'compaction-unanswered': entry(
+    'retry',
+    'No compactor took a compaction in time.',
+    'The task-runner has done it itself. Start compactors (`state-service --role compactor`) on the same Temporal namespace, or start the job with `"compaction": "local"`.',
+  ),
+  'compaction-failed': entry(
+    'retry',
+    'A compactor failed, took too long, or answered what cannot be right.',
+    'The task-runner has done the compaction itself. If it repeats, read the log of the compactors: they need the same state file system and the same version as the task-runners.',
   ),
   'lsm-closed': entry('cancelled', 'The state table was closed while it was in use.', 'Nothing to do.'),
   'checkpoint-timeout': entry(

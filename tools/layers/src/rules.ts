@@ -13,6 +13,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   lsm: ['kernel', 'telemetry', 'ufs', 'cache'],
   state: ['kernel', 'telemetry', 'proto', 'cache'],
   'state-lsm': ['kernel', 'telemetry', 'state', 'lsm', 'ufs'],
+  'kv-shard': ['kernel', 'telemetry', 'state'],
   'state-remote': ['kernel', 'telemetry', 'proto', 'state'],
   streams: ['kernel', 'telemetry', 'aec', 'state'],
   kafka: ['kernel', 'streams'],
@@ -62,7 +63,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
 export const compositionRoots: Readonly<Record<string, readonly string[]>> = {
   'control-plane': ['temporal-server'],
   'task-runner': ['lsm', 'cache', 'state-lsm', 'state-remote', 'temporal-server'],
-  'state-service': ['lsm', 'cache', 'state-lsm'],
+  'state-service': ['lsm', 'cache', 'state-lsm', 'kv-shard'],
 };
 
 /** File names of composition roots. */
@@ -74,4 +75,5 @@ export const guarded: Readonly<Record<string, readonly string[]>> = {
   '@temporalio/': ['control-plane', 'task-runner', 'client', 'temporal-server', 'e2e'],
   '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
   '@platformatic/kafka': ['kafka', 'e2e'],
+  'rocksdb-native': ['kv-shard'],
 };
