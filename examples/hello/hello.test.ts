@@ -1,28 +1,45 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildGraph } from '@millrace/streams';
-import { TestRun } from '@millrace/streams/testing';
+import { testJob } from '@millrace/streams/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { readOutput } from '../read-output.ts';
 import hello from './hello.ts';
 
-test('every order is counted in one minute of its customer, across a crash and a restart with more slots', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'hello-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  const graph = buildGraph(hello, { output: directory, orders: 1000 });
+test('a minute of a customer is told once, when it is over, across a crash and a restart with more slots', async () => {
+  await using run = await testJob(hello, { parallelism: 2 });
+  const orders = run.source('orders');
+  const minutes = run.sink('files');
 
-  const first = await TestRun.start(graph, { parallelism: 2 });
-  await first.step(3, 100); // three polls of each source, at most 100 records each
-  const checkpoint = await first.checkpoint();
-  await first.complete(checkpoint); // registered: the sink publishes
-  await first.step(2, 100); // lost in the crash, and read again
-  await first.close();
+  orders.push({ customer: 'ann', cents: 500, placedMs: 1000 }, { customer: 'ann', cents: 250, placedMs: 59_999 });
+  await run.checkpoint();
+  orders.push({ customer: 'bob', cents: 100, placedMs: 61_000 });
+  await run.settle(); // everything that was pushed has had its whole effect
+  expect(minutes.records).toEqual([]); // orders may be five seconds late: the minute is still open
 
-  const second = await TestRun.start(graph, { parallelism: 3, generation: 2, restore: checkpoint });
-  await second.finish();
+  await run.restart({ parallelism: 3 }); // a crash: back to the checkpoint
+  orders.push({ customer: 'bob', cents: 100, placedMs: 65_001 });
+  await run.settle();
+  expect(minutes.records).toEqual([{ customer: 'ann', minute: '1970-01-01T00:00:00.000Z', orders: 2, cents: 750 }]);
 
-  const lines = (await readOutput(directory)).map((line) => JSON.parse(line) as { orders: number; minute: string });
+  await run.finish(); // the input ends: every window does
+  expect(minutes.records.at(-1)).toEqual({
+    customer: 'bob',
+    minute: '1970-01-01T00:01:00.000Z',
+    orders: 2,
+    cents: 200,
+  });
+});
+
+test('the job as it is writes every order of its generator to its files, once', async () => {
+  const output = await mkdtemp(join(tmpdir(), 'hello-'));
+  onTestFinished(() => rm(output, { recursive: true, force: true }));
+  await using run = await testJob(hello, { options: { output, orders: 1000 }, keep: ['orders', 'files'] });
+  await run.checkpoint();
+  await run.restart({ parallelism: 3 });
+  await run.finish();
+
+  const lines = (await readOutput(output)).map((line) => JSON.parse(line) as { orders: number; minute: string });
   expect(lines.reduce((sum, line) => sum + line.orders, 0)).toBe(1000);
   expect(lines).toHaveLength(7 * Math.ceil(1000 / 60));
   expect(lines).toContainEqual({ customer: 'c0', minute: '1970-01-01T00:00:00.000Z', orders: 9, cents: 1102 });

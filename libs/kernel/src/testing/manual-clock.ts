@@ -47,6 +47,11 @@ export class ManualClock implements Clock {
     return this.#timers.size;
   }
 
+  /** When the next timer is due; undefined when there is none. */
+  get nextDueMs(): number | undefined {
+    return this.#nextDue(Number.POSITIVE_INFINITY)?.[1].dueMs;
+  }
+
   #nextDue(target: number): [number, { dueMs: number; callback: () => void }] | undefined {
     let best: [number, { dueMs: number; callback: () => void }] | undefined;
     for (const candidate of this.#timers) {

@@ -15,8 +15,8 @@ const alignmentCheckMs = 5;
  * emitted when the barrier is injected is exactly what the positions in the checkpoint leave out.
  */
 export class SourceHost<T> extends BaseOperator implements SourceOperator {
-  readonly #source: Source<T>;
-  readonly #options: FromOptions<T>;
+  readonly source: Source<T>;
+  readonly options: FromOptions<T>;
   #reader: SourceReader<T> | undefined;
   #rate: RateLimit | undefined;
   #watermarkMs = Number.NEGATIVE_INFINITY;
@@ -33,8 +33,8 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
 
   constructor(source: Source<T>, options: FromOptions<T>) {
     super();
-    this.#source = source;
-    this.#options = options;
+    this.source = source;
+    this.options = options;
   }
 
   override async open(context: OperatorContext): Promise<void> {
@@ -42,19 +42,19 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     const { subtask, slot } = context;
     const { parallelism, clock } = slot;
     const restored = restoreSource(context);
-    const all = restored?.positions ?? (await this.#source.splits()).map((split) => ({ split, position: 0 }));
+    const all = restored?.positions ?? (await this.source.splits()).map((split) => ({ split, position: 0 }));
     const known = all.map(({ split }) => split.id);
-    this.#reader = await this.#source.open(dealSplits(all, subtask, parallelism), {
+    this.#reader = await this.source.open(dealSplits(all, subtask, parallelism), {
       clock,
       subtask,
       parallelism,
       known,
     });
-    const perSecond = this.#source.recordsPerSecond;
+    const perSecond = this.source.recordsPerSecond;
     if (perSecond !== undefined) this.#rate = new RateLimit(clock, perSecond / parallelism);
     if (restored !== undefined) this.#watermarkMs = restored.watermarkMs;
     this.#restored = restored !== undefined;
-    const { watermarks } = this.#options;
+    const { watermarks } = this.options;
     if (watermarks !== undefined) this.#times = new SplitTimes(watermarks, this.#reader.openSplits?.());
   }
 
@@ -70,7 +70,7 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
       if (max < 1) return sleep(this.#clock, this.#rate.waitMs());
     }
     const times = this.#times;
-    if (times !== undefined && this.#options.watermarks?.aheadMaxMs !== undefined && this.#mustWait(times)) {
+    if (times !== undefined && this.options.watermarks?.aheadMaxMs !== undefined && this.#mustWait(times)) {
       return sleep(this.#clock, alignmentCheckMs);
     }
     const before = this.#emitted;
@@ -121,7 +121,7 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
 
   readonly #emit = (record: T, split?: Split): void => {
     this.#emitted++;
-    const stamp = this.#options.timestamp;
+    const stamp = this.options.timestamp;
     const timestampMs = stamp === undefined ? 0 : stamp(record);
     if (!Number.isFinite(timestampMs)) this.#refuse(timestampMs);
     const times = this.#times;
@@ -148,7 +148,7 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
 
   /** Watermark and status from what has been read, when they are due; `now` when there is nothing to read for a while. */
   #conclude(times: SplitTimes<T>, nowMs: number, now: boolean): void {
-    if (!now && nowMs - this.#concludedMs < (this.#options.watermarks?.intervalMs ?? 0)) return;
+    if (!now && nowMs - this.#concludedMs < (this.options.watermarks?.intervalMs ?? 0)) return;
     this.#concludedMs = nowMs;
     this.#look(times);
     const { idle } = times;

@@ -35,6 +35,8 @@ export interface LocalClusterOptions {
   readonly job?: string;
   readonly generation?: number;
   readonly from?: ClusterCheckpoint | undefined;
+  /** Checkpoints have higher numbers; default: that of `from`. */
+  readonly lastCheckpoint?: number;
   readonly settings?: Partial<SlotSettings>;
   /** How long barriers wait before they overtake: absent = for ever, 0 = not at all. */
   readonly overtakeAfterMs?: number | undefined;
@@ -69,7 +71,7 @@ export class LocalCluster {
     this.network = network;
     this.slots = slots;
     this.parallelism = slots.length;
-    this.#lastCheckpoint = options.from?.checkpoint ?? 0;
+    this.#lastCheckpoint = options.lastCheckpoint ?? options.from?.checkpoint ?? 0;
     this.#overtakeAfterMs = options.overtakeAfterMs;
     this.done = Promise.all(slots.map((slot) => slot.run())).then(() => network.close());
     // One slot's failure ends the attempt, as a task-runner would see to it.
@@ -157,6 +159,11 @@ export class LocalCluster {
       }
       await this.#untilEnded();
     }
+  }
+
+  /** Number of the newest checkpoint that was begun. */
+  get lastCheckpoint(): number {
+    return this.#lastCheckpoint;
   }
 
   stats(): readonly SlotStats[] {

@@ -1,8 +1,9 @@
-import { type Clock, type SeededRandom, systemClock } from '@millrace/kernel';
+import type { SeededRandom } from '@millrace/kernel';
 import { MemoryStateStore, type StateStore } from '@millrace/state';
 import type { JobGraph } from '../graph/job-graph.ts';
 import { SlowStore } from './slow-store.ts';
 import { type TestCheckpoint, TestRun } from './test-run.ts';
+import { turnClock } from './turn-clock.ts';
 
 /** `MILLRACE_CASES` raises the count, `MILLRACE_SEED` replays one case. */
 export function randomSeeds(casesDefault: number): readonly number[] {
@@ -68,17 +69,3 @@ export async function randomRun(
   await run.toEnd(1 + random.below(60));
   return { store, checkpoint: await run.finish() };
 }
-
-/** A millisecond is a turn of the event loop: what waits is overtaken, and no time is lost. */
-export const turnClock: Clock = {
-  nowMs: () => systemClock.nowMs(),
-  monotonicMs: () => systemClock.monotonicMs(),
-  schedule(delayMs, callback) {
-    let left = delayMs;
-    let handle = setImmediate(function turn() {
-      if (--left <= 0) callback();
-      else handle = setImmediate(turn);
-    });
-    return { cancel: () => clearImmediate(handle) };
-  },
-};
