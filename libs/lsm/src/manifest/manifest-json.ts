@@ -1,23 +1,24 @@
 import { MillraceError } from '@millrace/kernel';
-import type { TableInfo } from '../sst/table-info.ts';
-import type { KeyRange } from './key-range.ts';
 import { type Manifest, type ManifestTable, manifestTable, type SortedRun } from './manifest.ts';
+import {
+  type ClipJson,
+  clipFromJson,
+  clipToJson,
+  type TableInfoJson,
+  tableFromJson,
+  tableToJson,
+} from './table-json.ts';
 
 const manifestVersion = 1;
 
 /** Plain JSON; keys in base64. */
 export interface ManifestJson {
   readonly version: number;
-  readonly l0: ReadonlyArray<readonly TableJson[]>;
-  readonly levels: ReadonlyArray<readonly TableJson[]>;
+  readonly l0: ReadonlyArray<readonly ManifestTableJson[]>;
+  readonly levels: ReadonlyArray<readonly ManifestTableJson[]>;
 }
 
-interface TableJson extends Omit<TableInfo, 'first' | 'last'> {
-  readonly first: string;
-  readonly last: string;
-  readonly clipStart: string;
-  readonly clipEnd?: string;
-}
+type ManifestTableJson = TableInfoJson & ClipJson;
 
 export function manifestToJson(manifest: Manifest): ManifestJson {
   return { version: manifestVersion, l0: manifest.l0.map(runToJson), levels: manifest.levels.map(runToJson) };
@@ -32,30 +33,13 @@ export function manifestFromJson(json: ManifestJson): Manifest {
   return { l0: json.l0.map(runFromJson), levels: json.levels.map(runFromJson) };
 }
 
-function runToJson(run: SortedRun): TableJson[] {
-  return run.map(({ info, clip }) => ({
-    ...info,
-    first: toBase64(info.first),
-    last: toBase64(info.last),
-    clipStart: toBase64(clip.start),
-    ...(clip.end === undefined ? {} : { clipEnd: toBase64(clip.end) }),
-  }));
+function runToJson(run: SortedRun): ManifestTableJson[] {
+  return run.map(({ info, clip }) => ({ ...tableToJson(info), ...clipToJson(clip) }));
 }
 
-function runFromJson(run: readonly TableJson[]): ManifestTable[] {
-  return run.map(({ first, last, clipStart, clipEnd, ...info }) => {
-    const clip: KeyRange = {
-      start: fromBase64(clipStart),
-      ...(clipEnd === undefined ? {} : { end: fromBase64(clipEnd) }),
-    };
-    return manifestTable({ ...info, first: fromBase64(first), last: fromBase64(last) }, clip);
+function runFromJson(run: readonly ManifestTableJson[]): ManifestTable[] {
+  return run.map(({ clipStart, clipEnd, ...info }) => {
+    const clip = clipFromJson({ clipStart, ...(clipEnd === undefined ? {} : { clipEnd }) });
+    return manifestTable(tableFromJson(info), clip);
   });
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
-}
-
-function fromBase64(text: string): Uint8Array {
-  return Uint8Array.from(Buffer.from(text, 'base64'));
 }

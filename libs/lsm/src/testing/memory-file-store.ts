@@ -1,11 +1,11 @@
 import { crc32 } from 'node:zlib';
 import { MillraceError } from '@millrace/kernel';
-import type { FileReader, FileRef, FileStore, FileWriter } from '@millrace/ufs';
+import type { DelegatingFileStore, FileDelegation, FileReader, FileRef, FileStore, FileWriter } from '@millrace/ufs';
 
 export type FileOperation = 'create' | 'append' | 'seal' | 'read';
 
 /** Files in memory, with a hook before every operation that may throw or wait. */
-export class MemoryFileStore implements FileStore {
+export class MemoryFileStore implements DelegatingFileStore {
   readonly files = new Map<string, Uint8Array>();
   readonly discarded: string[] = [];
   /** Writers neither sealed nor aborted. */
@@ -14,11 +14,10 @@ export class MemoryFileStore implements FileStore {
   reads = 0;
   before: (operation: FileOperation) => void | Promise<void> = () => undefined;
   #next = 0;
+  #delegations = 0;
 
-  async create(): Promise<FileWriter> {
-    await this.before('create');
-    this.openWriters++;
-    return new MemoryWriter(this, `file-${this.#next++}`);
+  create(): Promise<FileWriter> {
+    return this.#create('file-');
   }
 
   open(file: FileRef): FileReader {
@@ -40,6 +39,35 @@ export class MemoryFileStore implements FileStore {
       this.files.delete(file.id);
       this.discarded.push(file.id);
     }
+  }
+
+  delegate(): FileDelegation {
+    return { prefix: `delegated-${this.#delegations++}-` };
+  }
+
+  made({ id }: FileRef): boolean {
+    return id.startsWith('delegated-');
+  }
+
+  async discardDelegated({ prefix }: FileDelegation, kept: readonly FileRef[]): Promise<number> {
+    const gone = [...this.files.keys()].filter((id) => id.startsWith(prefix) && !kept.some((file) => file.id === id));
+    for (const id of gone) this.files.delete(id);
+    return gone.length;
+  }
+
+  /** The same files, as a delegate sees them. */
+  under({ prefix }: FileDelegation): FileStore {
+    return {
+      create: () => this.#create(prefix),
+      open: (file) => this.open(file),
+      discard: (files) => this.discard(files),
+    };
+  }
+
+  async #create(prefix: string): Promise<FileWriter> {
+    await this.before('create');
+    this.openWriters++;
+    return new MemoryWriter(this, `${prefix}${this.#next++}`);
   }
 }
 
