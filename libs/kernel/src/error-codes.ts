@@ -130,6 +130,11 @@ export const errorCodes = {
     'The state-service is shutting down and opens no more tables.',
     'The attempt restarts from the last checkpoint as soon as a state-service answers again.',
   ),
+  'state-service-token': entry(
+    'setup',
+    'The state-service serves only clients that show its token, and this one showed none or another.',
+    'Give the task-runners the file that the state-service has: --state-service-token-file (MILLRACE_STATE_SERVICE_TOKEN_FILE).',
+  ),
   'kv-shards-fixed': entry(
     'setup',
     'State has one shard for each key group, and their number is another than the maxParallelism of the job.',
@@ -191,6 +196,11 @@ export const errorCodes = {
     'The checkpoint that was to be forked was given up by its job meanwhile.',
     'Fork a newer checkpoint of the job, or a savepoint, which its job never gives up.',
   ),
+  'cache-filter-full': entry(
+    'setup',
+    'The existence filter of a slot is full of keys that have not expired, so it cannot take another.',
+    'The message says how much memory to add to which setting. Or let it turn itself off where memory is short, run at a higher parallelism, or give the state a shorter time to live.',
+  ),
   'dfs-bad-path': entry(
     'input',
     'A path inside the file system is not allowed.',
@@ -228,8 +238,8 @@ export const errorCodes = {
   ),
   'job-input': entry(
     'input',
-    'The input of the workflow `job` cannot be used.',
-    'The message names the field and what is allowed. Start the job again with a corrected input.',
+    'The input of a workflow, or of an update of a job, cannot be used.',
+    'The message names the field and what is allowed. Start it again with a corrected input.',
   ),
   'job-already-running': entry(
     'input',
@@ -237,6 +247,36 @@ export const errorCodes = {
     'Use the running job, cancel it first, or give this one an `id` of its own.',
   ),
   'job-not-found': entry('input', 'No job with this id is known.', 'Look at the list of jobs; ids are case-sensitive.'),
+  'job-not-running': entry(
+    'input',
+    'The job is known, but it does not run, so nothing can be done to its attempt.',
+    'Start the job; it goes on from its newest checkpoint.',
+  ),
+  'job-ended': entry(
+    'input',
+    'The job ended before the operation on it was done.',
+    'Look at how it ended; start it again if it is to go on, and repeat the operation.',
+  ),
+  'operation-refused': entry(
+    'input',
+    'The job is not in a state in which this can be done to it.',
+    'The message says why: another operation is under way, or nothing would change.',
+  ),
+  'no-free-slots': entry(
+    'setup',
+    'The slots that a higher parallelism needs were not free in time. The job was not stopped.',
+    'Start more task-runners, or give them more slots (`--slots`), and repeat; `timeoutMs` says how long it may wait.',
+  ),
+  'stop-failed': entry(
+    'retry',
+    'The checkpoint that was to be the last could not be taken. The job runs on.',
+    'The message has the reason. Repeat the operation when rounds succeed again.',
+  ),
+  'rescale-rolled-back': entry(
+    'retry',
+    'The attempt at the new parallelism did not come up in time or failed. The job runs at the old parallelism again.',
+    'The message has the reason: too few slots, or a failure of the new attempt. Mend it and repeat.',
+  ),
   'job-failed': entry('input', 'The job ended without success.', 'The message holds the last failure of the job.'),
   'job-generation-fenced': entry(
     'fenced',
