@@ -49,7 +49,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Running
     'thread.id': threadId,
     ...options.attributes,
   };
-  const traces = settings.exporter === 'none' ? noTracing : await tracingTo(settings, identity);
+  const traces = settings.exporter === 'none' ? noTracing : await tracingTo(settings, identity, log);
   const metrics = new MetricsRegistry();
   let ending: Promise<void> | undefined;
   return {

@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { systemClock } from '@millrace/kernel';
 import { context, trace } from '@opentelemetry/api';
@@ -18,6 +20,20 @@ async function startSink(): Promise<OtlpSink> {
   const sink = await OtlpSink.start();
   sinks.push(sink);
   return sink;
+}
+
+/** Answers every request with a status. */
+async function startCollector(status: number, take: (body: string) => void): Promise<{ url: string; server: Server }> {
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      take(Buffer.concat(parts).toString());
+      response.writeHead(status).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
 }
 const quiet = { write: () => undefined };
 
@@ -49,6 +65,30 @@ test('spans reach a collector with their real parents, attributes, times and fai
   expect(named('flush')).toMatchObject({ failed: true, attributes: { 'error.code': 'unexpected' } });
   expect(named('elsewhere').traceId).not.toBe(named('round').traceId);
   expect(context.active()).toBeDefined();
+});
+
+test('Zipkin gets whole microseconds, which are all that it takes', async () => {
+  const bodies: string[] = [];
+  const collector = await startCollector(202, (body) => bodies.push(body));
+  const env = { OTEL_TRACES_EXPORTER: 'zipkin', OTEL_EXPORTER_ZIPKIN_ENDPOINT: collector.url };
+  const running = await startTelemetry({ service: 'a', clock: systemClock, env, logTo: quiet });
+  running.telemetry.tracer.record('align', { startMs: 1000.1234567, endMs: 1500.7654321 });
+  await running.shutdown();
+  collector.server.close();
+  const spans = bodies.flatMap((body) => JSON.parse(body) as { timestamp: number; duration: number }[]);
+  expect(spans).toMatchObject([{ timestamp: 1_000_123, duration: 500_642 }]);
+});
+
+test('the log says when a collector refuses spans', async () => {
+  const collector = await startCollector(400, () => undefined);
+  const lines: string[] = [];
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' };
+  const logTo = { write: (line: string) => void lines.push(line) };
+  const running = await startTelemetry({ service: 'a', clock: systemClock, env, logTo });
+  await running.telemetry.tracer.span('x', {}, async () => undefined);
+  await running.shutdown();
+  collector.server.close();
+  expect(lines.join()).toMatch(/traces: a problem of the exporter.*400|Bad Request/);
 });
 
 test('one trace joins processes and worker threads', async () => {

@@ -35,10 +35,13 @@ export class OtelTracer implements Tracer {
   }
 }
 
-/** Seconds and nanoseconds since the epoch: OpenTelemetry takes a small number for a reading of `performance.now()`. */
+/**
+ * Seconds and nanoseconds since the epoch: OpenTelemetry takes a small number for a reading of `performance.now()`. Whole
+ * microseconds, because Zipkin refuses a batch in which one span has a fraction of them.
+ */
 function hrTime(epochMs: number): [number, number] {
   const seconds = Math.floor(epochMs / 1000);
-  return [seconds, Math.round((epochMs - seconds * 1000) * 1e6)];
+  return [seconds, Math.round((epochMs - seconds * 1000) * 1000) * 1000];
 }
 
 function contextOf(parent: TraceContext | undefined): Context {

@@ -1,6 +1,6 @@
 import type { Resource } from '@opentelemetry/resources';
 import type { SpanProcessor } from '@opentelemetry/sdk-trace-node';
-import type { Tracer } from '../ports.ts';
+import type { Logger, Tracer } from '../ports.ts';
 import { OtelTracer } from './otel-tracer.ts';
 import type { TraceSettings } from './trace-settings.ts';
 
@@ -39,6 +39,7 @@ async function exporterOf(settings: Wanted) {
 export async function startTracing(
   settings: Wanted,
   identity: Readonly<Record<string, string | number>>,
+  log: Logger,
 ): Promise<RunningTracer> {
   const [{ BatchSpanProcessor, NodeTracerProvider }, resources, api, exporter] = await Promise.all([
     import('@opentelemetry/sdk-trace-node'),
@@ -46,6 +47,9 @@ export async function startTracing(
     import('@opentelemetry/api'),
     exporterOf(settings),
   ]);
+  const toLog = (problem: string): void => log.warn('traces: a problem of the exporter', { problem });
+  const logger = { error: toLog, warn: toLog, info: ignored, debug: ignored, verbose: ignored };
+  api.diag.setLogger(logger, { logLevel: api.DiagLogLevel.WARN, suppressOverrideMessage: true });
   const fromEnvironment = resources.detectResources({ detectors: [resources.envDetector] });
   const resource = resources.resourceFromAttributes({ ...identity }).merge(fromEnvironment);
   const processor = new BatchSpanProcessor(exporter);
@@ -56,9 +60,12 @@ export async function startTracing(
     pipeline: { processor, resource },
     async shutdown() {
       await provider.shutdown();
+      api.diag.disable();
       api.trace.disable();
       api.context.disable();
       api.propagation.disable();
     },
   };
 }
+
+function ignored(): void {}
