@@ -6,13 +6,14 @@
 import { openDfs } from '@millrace/dfs';
 import { systemClock as clock, errorToJson, MillraceError, systemRandom as random } from '@millrace/kernel';
 import { startTelemetry } from '@millrace/telemetry';
+import { installTemporalRuntime } from '@millrace/temporal';
 import { Attempts } from './attempt/attempts.ts';
 import { JobRegistry } from './jobs/job-registry.ts';
 import { MetricsServer } from './metrics-server.ts';
 import { RunnerServer } from './rpc/index.ts';
 import { type RunnerSettings, readSettings } from './settings.ts';
 import { slotBudget } from './slots/slot-budget.ts';
-import { installTemporalRuntime, RunnerWorker } from './temporal/index.ts';
+import { RunnerWorker } from './temporal/index.ts';
 
 /** Exit comes at the latest so long after a signal. */
 const stopTimeoutMs = 4500;

@@ -18,9 +18,10 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   streams: ['kernel', 'telemetry', 'aec', 'state'],
   kafka: ['kernel', 'streams'],
   client: ['kernel', 'telemetry', 'proto'],
+  temporal: ['kernel', 'telemetry'],
   'control-plane': ['kernel', 'telemetry', 'proto', 'client', 'ufs', 'dfs'],
-  'task-runner': ['kernel', 'telemetry', 'proto', 'aec', 'state', 'streams', 'ufs', 'dfs'],
-  'state-service': ['kernel', 'telemetry', 'proto', 'state', 'state-remote', 'ufs', 'dfs'],
+  'task-runner': ['kernel', 'telemetry', 'proto', 'temporal', 'aec', 'state', 'streams', 'ufs', 'dfs'],
+  'state-service': ['kernel', 'telemetry', 'proto', 'temporal', 'state', 'state-remote', 'ufs', 'dfs'],
   'temporal-server': ['kernel'],
   cli: ['kernel', 'telemetry', 'proto', 'client', 'temporal-server'],
   layers: ['kernel'],
@@ -72,7 +73,7 @@ export const rootFiles: readonly string[] = ['main.ts', 'compose.ts', 'slot-thre
 /** External packages that only one room may import: everyone else goes through that room. */
 export const guarded: Readonly<Record<string, readonly string[]>> = {
   '@grpc/grpc-js': ['proto', 'task-runner', 'control-plane', 'state-service', 'state-remote', 'e2e'],
-  '@temporalio/': ['control-plane', 'task-runner', 'client', 'temporal-server', 'e2e'],
+  '@temporalio/': ['control-plane', 'task-runner', 'state-service', 'temporal', 'client', 'temporal-server', 'e2e'],
   '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
   '@platformatic/kafka': ['kafka', 'e2e'],
   'rocksdb-native': ['kv-shard'],

@@ -1,8 +1,8 @@
 import type { Clock } from '@millrace/kernel';
 import type { AttemptProgress } from '@millrace/proto';
 import { signals } from '@millrace/proto';
+import { toFailure } from '@millrace/temporal';
 import { ActivityCancelledError, ActivityNotFoundError, type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { toFailure } from './to-failure.ts';
 
 /** What Temporal says to a report: it was taken; the attempt is to stop; the attempt is over; nobody answered. */
 export type Answer = 'taken' | 'cancel' | 'gone' | 'unreachable';

@@ -1,2 +1,1 @@
 export { RunnerWorker } from './runner-worker.ts';
-export { installTemporalRuntime } from './runtime.ts';

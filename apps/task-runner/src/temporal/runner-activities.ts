@@ -2,13 +2,13 @@ import type { Clock } from '@millrace/kernel';
 import { MillraceError } from '@millrace/kernel';
 import type { ClaimedSlot, ClaimSlotInput, DescribeJobInput, JobDescription, RunAttemptInput } from '@millrace/proto';
 import type { Logger } from '@millrace/telemetry';
+import { toFailure } from '@millrace/temporal';
 import { CompleteAsyncError, Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { AttemptHost } from './attempt-host.ts';
 import { AttemptKeeper } from './attempt-keeper.ts';
 import { TemporalReports } from './attempt-reports.ts';
 import type { SlotPool } from './slot-pool.ts';
-import { toFailure } from './to-failure.ts';
 
 export interface RunnerActivityDeps {
   readonly runnerId: string;

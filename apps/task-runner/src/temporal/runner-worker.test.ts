@@ -1,7 +1,7 @@
 import { noTelemetry } from '@millrace/telemetry';
+import { installTemporalRuntime } from '@millrace/temporal';
 import { resolveTemporal, startDevServer } from '@millrace/temporal-server';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { installTemporalRuntime } from './runtime.ts';
 import { type ControlProcess, Environment } from './testing/environment.ts';
 import { Jobs, until } from './testing/jobs.ts';
 import { type ScriptedRunner, type ScriptedRunnerOptions, startScriptedRunner } from './testing/scripted-runner.ts';

@@ -1,9 +1,9 @@
 import { type Clock, MillraceError, type Random } from '@millrace/kernel';
 import { jobCodeQueue, runnerQueue, slotQueue } from '@millrace/proto';
 import type { Telemetry } from '@millrace/telemetry';
+import { KeptWorker } from '@millrace/temporal';
 import { Client, Connection } from '@temporalio/client';
 import type { AttemptHost } from './attempt-host.ts';
-import { KeptWorker } from './kept-worker.ts';
 import { RunnerActivities } from './runner-activities.ts';
 import { SlotPool } from './slot-pool.ts';
 import { claimTuner } from './slot-supplier.ts';
