@@ -10,6 +10,8 @@ export const controlQueue = 'control';
 export const slotQueue = 'runners';
 /** Questions about job code, which only runners load: polled by every runner. */
 export const jobCodeQueue = 'job-code';
+/** Compactions of runners' tables: polled by every compactor. */
+export const compactionQueue = 'compaction';
 export function runnerQueue(runnerId: string): string {
   return `runner-${runnerId}`;
 }
@@ -38,6 +40,8 @@ export interface JobInput {
   readonly checkpointMode?: CheckpointMode;
   /** In the mode `aligned-timeout`: how long a barrier waits before it overtakes, milliseconds; default 1000. */
   readonly alignTimeoutMs?: number;
+  /** Where tables of the embedded store are compacted; default: as the runners are set. */
+  readonly compaction?: CompactionPlace;
   /** Registered checkpoints to keep. */
   readonly checkpointsRetained?: number;
   /** Failures in a row, without a checkpoint between them, before the job gives up. */
@@ -53,6 +57,30 @@ export interface JobInput {
 export const checkpointModes = ['aligned', 'unaligned', 'aligned-timeout'] as const;
 export type CheckpointMode = (typeof checkpointModes)[number];
 
+/** `local`: in the runner, on a thread of the slot. `remote`: by compactors, and in the runner when none answers. */
+export const compactionPlaces = ['local', 'remote'] as const;
+export type CompactionPlace = (typeof compactionPlaces)[number];
+
+/** Input of the activity `compact`, which a runner starts on the queue of compactors. */
+export interface CompactionTask {
+  /** Of the job whose state it is. */
+  readonly id: string;
+  readonly generation: number;
+  /** FileDelegation of @millrace/ufs: under it the output is made. */
+  readonly output: { readonly prefix: string };
+  /** MergeJson of @millrace/lsm. */
+  readonly merge: Json;
+  readonly traceparent?: string;
+}
+
+/** Result of `compact`: tables that the owner publishes, or not. */
+export interface CompactionResult {
+  /** A list of TableInfoJson of @millrace/lsm. */
+  readonly tables: Json;
+  /** Number of the attempt that made them, from 1. */
+  readonly attempt: number;
+}
+
 /** A JobInput with every default filled in; made by the activity `prepareJob`. */
 export interface JobSettings {
   readonly id: string;
@@ -65,6 +93,8 @@ export interface JobSettings {
   readonly allowDroppedState?: boolean;
   /** See {@link AttemptPlan.overtakeAfterMs}. */
   readonly overtakeAfterMs?: number;
+  /** See {@link JobInput.compaction}. */
+  readonly compaction?: CompactionPlace;
   readonly checkpointsRetained: number;
   readonly failuresMax: number;
   readonly roundTimeoutMs: number;
@@ -134,6 +164,8 @@ export interface AttemptPlan {
   readonly allowDroppedState?: boolean;
   /** How long barriers wait behind records before they overtake, milliseconds; absent: for ever, 0: not at all. */
   readonly overtakeAfterMs?: number;
+  /** See {@link JobInput.compaction}. */
+  readonly compaction?: CompactionPlace;
   /** The workflow that runs this attempt's checkpoint rounds; told when inputs have ended. */
   readonly checkpointLoopId: string;
 }

@@ -1,5 +1,11 @@
 import { resolve } from 'node:path';
-import { type CheckpointMode, checkpointModes, type JobInput } from '@millrace/proto/control';
+import {
+  type CheckpointMode,
+  type CompactionPlace,
+  checkpointModes,
+  compactionPlaces,
+  type JobInput,
+} from '@millrace/proto/control';
 import { type Command, Option } from 'commander';
 import { dev, type EmbeddedOptions } from './commands/dev.ts';
 import { cancel, checkpoint, jobs, status } from './commands/inspect.ts';
@@ -33,6 +39,7 @@ interface JobFlags {
   readonly checkpointInterval?: number;
   readonly checkpointMode?: CheckpointMode;
   readonly alignTimeout?: number;
+  readonly compaction?: CompactionPlace;
   readonly option: readonly string[];
   readonly output?: string;
   readonly overwrite?: boolean;
@@ -75,6 +82,11 @@ function jobFlags(command: Command): Command {
       new Option('--checkpoint-mode <mode>', 'what barriers do that meet records before them').choices(checkpointModes),
     )
     .option('--align-timeout <ms>', 'wait of a barrier in the mode aligned-timeout', parseCount('align-timeout', 1))
+    .addOption(
+      new Option('--compaction <place>', 'where state files are merged: in the runners or by compactors').choices(
+        compactionPlaces,
+      ),
+    )
     .option('--output <dir>', 'where the job writes its results: its option `output`')
     .option('--overwrite', "replace what an earlier run wrote there: the job's option `overwrite`")
     .option('--option <name=value>', 'an option of the job, value as JSON or text; may be repeated', collect, [])
@@ -102,6 +114,7 @@ function jobInput(job: string, flags: JobFlags, parallelism: number): JobInput {
     ...(flags.checkpointInterval === undefined ? {} : { checkpointIntervalMs: flags.checkpointInterval }),
     ...(flags.checkpointMode === undefined ? {} : { checkpointMode: flags.checkpointMode }),
     ...(flags.alignTimeout === undefined ? {} : { alignTimeoutMs: flags.alignTimeout }),
+    ...(flags.compaction === undefined ? {} : { compaction: flags.compaction }),
     ...(flags.from === undefined ? {} : { from: flags.from }),
     ...(flags.allowDroppedState === true ? { allowDroppedState: true } : {}),
     options: {

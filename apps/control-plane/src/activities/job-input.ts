@@ -2,6 +2,7 @@ import { defaultMaxParallelism, MillraceError, maxParallelismLimit } from '@mill
 import {
   type CheckpointMode,
   checkpointModes,
+  compactionPlaces,
   type JobRecord,
   type JobSettings,
   type Json,
@@ -28,6 +29,7 @@ const schema = z.strictObject({
   allowDroppedState: z.boolean().optional(),
   checkpointMode: z.enum(checkpointModes).optional(),
   alignTimeoutMs: z.int().min(1).max(86_400_000).optional(),
+  compaction: z.enum(compactionPlaces).optional(),
   checkpointsRetained: z.int().min(1).max(1000).optional(),
   failuresMax: z.int().min(0).max(1_000_000).optional(),
   roundTimeoutMs: z.int().min(100).max(86_400_000).optional(),
@@ -90,6 +92,7 @@ export function jobSettings(
     from: input.from ?? 'latest',
     allowDroppedState: input.allowDroppedState ?? false,
     ...(waitMs === undefined ? {} : { overtakeAfterMs: waitMs }),
+    ...(input.compaction === undefined ? {} : { compaction: input.compaction }),
     checkpointsRetained: input.checkpointsRetained ?? 3,
     failuresMax: input.failuresMax ?? 10,
     roundTimeoutMs: input.roundTimeoutMs ?? 600_000,

@@ -70,6 +70,7 @@ async function makePlan(input: AttemptInput): Promise<AttemptPlan> {
     restoreFrom: claim.restoreFrom,
     ...(settings.allowDroppedState === true ? { allowDroppedState: true } : {}),
     ...(settings.overtakeAfterMs === undefined ? {} : { overtakeAfterMs: settings.overtakeAfterMs }),
+    ...(settings.compaction === undefined ? {} : { compaction: settings.compaction }),
     checkpointLoopId: `${settings.id}-checkpoints-g${claim.generation}`,
   };
 }
