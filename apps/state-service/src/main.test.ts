@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock as clock } from '@millrace/kernel';
@@ -70,6 +70,57 @@ describe('the state-service process', { timeout: 90_000 }, () => {
     expect(next.bytesLinked).toBeGreaterThan(0);
     second.process.kill('SIGTERM');
     expect(await second.exited).toBe(0);
+  });
+
+  it('serves shards on its own disk: after kill -9 the next process on the same directory restores them', async () => {
+    const args = ['--backend', 'kv', '--directory', join(directory, 'own')];
+    const first = await start(...args);
+    expect(first.line).toMatchObject({ ready: 'state-service', backend: 'kv' });
+    const table = await connect(first).openTable(specOf(), []);
+    await table.write(batchOf({ a: 'A', b: 'B' }));
+    const handle = JSON.parse(JSON.stringify(await table.snapshot(1))) as SnapshotHandle;
+    expect(handle).toMatchObject({ store: 'kv', holders: [expect.stringContaining('job/snapshots/1/shards')] });
+    await table.write(batchOf({ a: 'unsaved' }));
+    first.process.kill('SIGKILL');
+    await first.exited;
+
+    const second = await start(...args);
+    const restored = await connect(second).openTable(specOf({ generation: 2 }), [handle]);
+    expect(await scanText(restored)).toEqual({ a: 'A', b: 'B' });
+    await expect(connect(second).openTable(specOf({ generation: 1 }), [])).rejects.toMatchObject({ kind: 'fenced' });
+  });
+
+  it('serves a backend of another make by its path, with its options', async () => {
+    const backend = join(import.meta.dirname, 'testing/example-backend.fixture.ts');
+    const { line } = await start('--backend', backend, '--backend-options', '{"name":"mine"}');
+    const store = openRemoteStore({ address: String(line['address']), clock, telemetry });
+    stores.push(store);
+    const table = await store.openTable(specOf(), []);
+    await table.write(batchOf({ a: 'A' }));
+    expect(await readText(table, 'a', 'b')).toEqual(['A', undefined]);
+    expect(store.name).toBe('mine');
+  });
+
+  it('says what a backend that cannot be loaded lacks', async () => {
+    const { line, exited } = await start('--backend', join(import.meta.dirname, 'settings.ts'));
+    expect(line).toMatchObject({ error: { code: 'bad-setting', details: { setting: 'backend' } } });
+    expect(JSON.stringify(line)).toContain('createStateBackend');
+    expect(await exited).toBe(1);
+  });
+
+  it('serves only clients that show its token', async () => {
+    const tokenFile = join(directory, 'token');
+    writeFileSync(tokenFile, 'secret\n');
+    const { line } = await start('--backend', 'memory', '--token-file', tokenFile);
+    const address = String(line['address']);
+    const open = (token?: string) => {
+      const store = openRemoteStore({ address, clock, telemetry, ...(token === undefined ? {} : { rpc: { token } }) });
+      stores.push(store);
+      return store.openTable(specOf(), []);
+    };
+    await expect(open()).rejects.toMatchObject({ code: 'state-service-token' });
+    await expect(open('other')).rejects.toMatchObject({ code: 'state-service-token' });
+    await expect(open('secret')).resolves.toMatchObject({ spec: specOf() });
   });
 
   it('refuses an address that others can reach, naming the setting', async () => {

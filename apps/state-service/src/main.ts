@@ -1,17 +1,20 @@
 /**
- * A state-service process: composition root. Serves state tables over gRPC on the loopback interface. Standard output
+ * A state-service process: composition root. Serves state tables over gRPC. Standard output
  * carries one JSON line when it is ready, or with the error when it cannot start; the log goes to standard error. SIGTERM
  * and SIGINT: opens no more tables, answers what is under way, exit 0. Nothing is lost by a kill but unsaved writes, which
  * the attempts redo from their last checkpoint.
  */
-import { openDfs } from '@millrace/dfs';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Dfs, openDfs } from '@millrace/dfs';
 import { systemClock as clock, errorToJson, MillraceError, systemRandom as random } from '@millrace/kernel';
 import { WorkerExecutor } from '@millrace/lsm';
 import type { StateStore } from '@millrace/state';
 import { startTelemetry, type Telemetry } from '@millrace/telemetry';
 import type { BackgroundFilesConfig } from './backend/background-files.ts';
-import { lsmBackend, memoryBackend } from './backend/compose.ts';
-import { StateServer } from './service/state-server.ts';
+import { lsmBackend, memoryBackend, retainedBackend } from './backend/compose.ts';
+import { loadBackend } from './backend/load-backend.ts';
+import { type ServerSecurity, StateServer } from './service/state-server.ts';
 import { helpText, readSettings, type ServiceSettings } from './settings.ts';
 
 /** Beyond the grace of the drain, exit comes at the latest after so long. */
@@ -32,8 +35,17 @@ interface Service {
 async function openBackend(settings: ServiceSettings, telemetry: Telemetry): Promise<OpenBackend> {
   if (settings.backend === 'memory') return { store: memoryBackend(clock), close: () => Promise.resolve() };
   const dfs = await openDfs(settings.state, { clock, random, telemetry, setting: 'state' });
+  if (settings.backend === 'lsm') return { store: openLsm(settings, telemetry, dfs), close: () => dfs.close() };
+  const createStateBackend = await loadBackend(settings.backend, process.cwd());
+  const directory = join(settings.directory, encodeURIComponent(settings.backend));
+  mkdirSync(directory, { recursive: true });
+  const store = await createStateBackend({ directory, options: settings.backendOptions, clock, random, telemetry });
+  return { store: retainedBackend({ store, dfs, clock, random, telemetry }), close: () => dfs.close() };
+}
+
+function openLsm(settings: ServiceSettings, telemetry: Telemetry, dfs: Dfs): StateStore {
   const specifier = new URL('./backend/background-files.ts', import.meta.url).href;
-  const store = lsmBackend({
+  return lsmBackend({
     dfs,
     random,
     clock,
@@ -46,7 +58,14 @@ async function openBackend(settings: ServiceSettings, telemetry: Telemetry): Pro
       return new WorkerExecutor({ files: { specifier, config }, clock, closeTimeoutMs: executorCloseTimeoutMs });
     },
   });
-  return { store, close: () => dfs.close() };
+}
+
+function readSecurity({ tlsCert, tlsKey, tokenFile }: ServiceSettings): ServerSecurity {
+  const tls =
+    tlsCert === undefined || tlsKey === undefined
+      ? undefined
+      : { cert: readFileSync(tlsCert), key: readFileSync(tlsKey) };
+  return { tls, token: tokenFile === undefined ? undefined : readFileSync(tokenFile, 'utf8').trim() };
 }
 
 async function start(settings: ServiceSettings): Promise<Service> {
@@ -54,7 +73,8 @@ async function start(settings: ServiceSettings): Promise<Service> {
   const { telemetry } = running;
   const backend = await openBackend(settings, telemetry);
   const { tablesMax } = settings;
-  const server = new StateServer({ store: backend.store, clock, telemetry, limits: { tablesMax } });
+  const security = readSecurity(settings);
+  const server = new StateServer({ store: backend.store, clock, telemetry, limits: { tablesMax }, security });
   const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
   const port = await server.listen(`${host}:${settings.port}`);
   return {

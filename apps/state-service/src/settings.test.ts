@@ -25,9 +25,19 @@ it.each(['0.0.0.0', '::', '10.0.0.1', 'example.com', '127.0.0.1.example.com', '1
   },
 );
 
+it('serves others only encrypted, and only with a token', () => {
+  const file = import.meta.filename;
+  const all = ['--host', '0.0.0.0', '--tls-cert', file, '--tls-key', file, '--token-file', file];
+  expect(readSettings(all, {})).toMatchObject({ host: '0.0.0.0', tlsCert: file, tokenFile: file });
+  expect(() => readSettings(all.slice(0, -2), {})).toThrow('it needs --tls-cert, --tls-key and --token-file');
+  expect(() => readSettings(['--tls-cert', file], {})).toThrow('a certificate and its key belong together');
+});
+
 it.each([
   ['port', '70000'],
-  ['backend', 'cassandra'],
+  ['backend-options', '[1]'],
+  ['backend-options', 'fast'],
+  ['token-file', '/no/such/file'],
   ['memtable', '1k'],
   ['tables-max', '0'],
 ])('refuses --%s %s', (flag, value) => {
@@ -35,7 +45,19 @@ it.each([
 });
 
 it('explains every setting', () => {
-  for (const flag of ['state', 'backend', 'host', 'port', 'tables-max', 'cache', 'memtable', 'drain-ms']) {
+  for (const flag of [
+    'state',
+    'backend',
+    'backend-options',
+    'directory',
+    'host',
+    'tls-cert',
+    'port',
+    'tables-max',
+    'cache',
+    'memtable',
+    'drain-ms',
+  ]) {
     expect(helpText()).toContain(`--${flag}`);
   }
 });

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { MillraceError } from '@millrace/kernel';
@@ -16,17 +17,31 @@ const size = z
     return unit === undefined ? Number(text) : Number(text.slice(0, -1)) * unit;
   });
 
-/** State travels unencrypted and unauthenticated for now, so it does not leave the machine. */
-const loopback = z
-  .string()
-  .regex(/^(localhost|127(\.\d{1,3}){3}|::1)$/, 'use a loopback address (127.0.0.1): there is no TLS yet');
+const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
-const backends = ['lsm', 'memory'] as const;
+const file = z.union([
+  z.literal('').transform(() => undefined),
+  z.string().refine((path) => existsSync(path), 'there is no such file'),
+]);
+
+/** JSON object as text. */
+const jsonObject = z.string().transform((text, context): Readonly<Record<string, unknown>> => {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // told below
+  }
+  context.addIssue('write one JSON object');
+  return z.NEVER;
+});
 
 const schema = z.object({
   state: z.string().min(1),
-  backend: z.enum(backends),
-  host: loopback,
+  backend: z.string().min(1),
+  backendOptions: jsonObject,
+  directory: z.string().min(1),
+  host: z.string().min(1),
   port: integer(0, 65_535),
   tablesMax: integer(1, 100_000),
   cache: size,
@@ -37,6 +52,9 @@ const schema = z.object({
       .max(1024 * mib, 'at most 1g'),
   ),
   drainMs: integer(0, 600_000),
+  tlsCert: file,
+  tlsKey: file,
+  tokenFile: file,
 });
 
 /** A state-service's settings, checked and frozen. */
@@ -50,13 +68,43 @@ const sources = {
     fallback: resolve('.millrace/state'),
     help: 'where state lives: a directory or the URI of a file system',
   },
-  backend: { flag: 'backend', env: 'MILLRACE_STATE_SERVICE_BACKEND', fallback: 'lsm', help: backends.join(' or ') },
-  host: { flag: 'host', env: 'MILLRACE_STATE_SERVICE_HOST', fallback: '127.0.0.1', help: 'a loopback address' },
+  backend: {
+    flag: 'backend',
+    env: 'MILLRACE_STATE_SERVICE_BACKEND',
+    fallback: 'lsm',
+    help: 'lsm, memory, kv, cql, a package, or a path beginning with ./',
+  },
+  backendOptions: {
+    flag: 'backend-options',
+    env: 'MILLRACE_STATE_SERVICE_BACKEND_OPTIONS',
+    fallback: '{}',
+    help: 'what the backend takes, as JSON',
+  },
+  directory: {
+    flag: 'directory',
+    env: 'MILLRACE_STATE_SERVICE_DIRECTORY',
+    fallback: resolve('.millrace/state-service'),
+    help: "where the backend keeps what is its own on this machine's disk",
+  },
+  host: {
+    flag: 'host',
+    env: 'MILLRACE_STATE_SERVICE_HOST',
+    fallback: '127.0.0.1',
+    help: 'one that is no loopback address needs --tls-cert, --tls-key and --token-file',
+  },
   port: { flag: 'port', env: 'MILLRACE_STATE_SERVICE_PORT', fallback: '7300', help: '0 for any' },
   tablesMax: { flag: 'tables-max', env: 'MILLRACE_STATE_TABLES_MAX', fallback: '256', help: 'open tables at most' },
   cache: { flag: 'cache', env: 'MILLRACE_STATE_CACHE', fallback: '256m', help: 'block cache of each attempt' },
   memtable: { flag: 'memtable', env: 'MILLRACE_STATE_MEMTABLE', fallback: '8m', help: 'one memtable of each table' },
   drainMs: { flag: 'drain-ms', env: 'MILLRACE_STATE_DRAIN_MS', fallback: '3000', help: 'grace after SIGTERM' },
+  tlsCert: { flag: 'tls-cert', env: 'MILLRACE_STATE_SERVICE_TLS_CERT', fallback: '', help: 'certificate chain, PEM' },
+  tlsKey: { flag: 'tls-key', env: 'MILLRACE_STATE_SERVICE_TLS_KEY', fallback: '', help: 'its private key, PEM' },
+  tokenFile: {
+    flag: 'token-file',
+    env: 'MILLRACE_STATE_SERVICE_TOKEN_FILE',
+    fallback: '',
+    help: 'file with the token that clients have to show',
+  },
 } as const satisfies Record<keyof ServiceSettings, { flag: string; env: string; fallback: string; help: string }>;
 
 type Name = keyof typeof sources;
@@ -86,7 +134,21 @@ export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv): S
   );
   const parsed = schema.safeParse(raw);
   if (!parsed.success) throw badSetting(parsed.error.issues[0], raw);
+  checkSecurity(parsed.data);
   return Object.freeze(parsed.data);
+}
+
+/** State and token may only leave the machine encrypted, and only for those who may see it. */
+function checkSecurity(settings: ServiceSettings): void {
+  const { host, tlsCert, tlsKey, tokenFile } = settings;
+  const refuse = (name: Name, message: string): never => {
+    throw badSetting({ path: [name], message }, settings);
+  };
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    refuse(tlsCert === undefined ? 'tlsCert' : 'tlsKey', 'a certificate and its key belong together');
+  }
+  if (loopback.test(host) || (tlsCert !== undefined && tokenFile !== undefined)) return;
+  refuse('host', 'others can reach this address: it needs --tls-cert, --tls-key and --token-file');
 }
 
 function readFlags(argv: readonly string[]): Record<string, string | undefined> {
@@ -98,10 +160,12 @@ function readFlags(argv: readonly string[]): Record<string, string | undefined> 
   }
 }
 
-function badSetting(issue: z.core.$ZodIssue | undefined, raw: Record<string, unknown>): MillraceError {
+type Issue = Pick<z.core.$ZodIssue, 'path' | 'message'>;
+
+function badSetting(issue: Issue | undefined, raw: Readonly<Record<string, unknown>>): MillraceError {
   const name = String(issue?.path[0]) as Name;
   const { flag, env } = sources[name];
-  const value = String(raw[name]);
+  const value = String(raw[name] ?? '');
   return new MillraceError(
     'bad-setting',
     `setting "${name}" is ${JSON.stringify(value)}: ${issue?.message}. Set --${flag} or ${env}.`,

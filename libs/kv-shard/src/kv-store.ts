@@ -91,7 +91,7 @@ class KvStore implements StateStore {
 
   async #open(spec: TableSpec, restore: readonly SnapshotHandle[], claim: Claim): Promise<StateTable> {
     const sources = restore.length === 0 ? [] : await planParts(spec, restore, this.#home);
-    const parts = sources.length === 0 ? [await this.#emptyPart(spec)] : await this.#openParts(spec, sources);
+    const parts = sources.length === 0 ? [await this.#emptyPart(spec)] : await this.#openParts(sources);
     const discard = async (): Promise<void> => {
       await Promise.all(parts.map((part) => this.#home.removeDatabase(part.directory)));
     };
@@ -123,8 +123,8 @@ class KvStore implements StateStore {
     return { db: await this.#options.engine.open(directory), directory, keyGroups, holdsMore: false };
   }
 
-  async #openParts(spec: TableSpec, sources: readonly PartSource[]): Promise<Part[]> {
-    const opening = sources.map((source) => this.#openPart(spec, source));
+  async #openParts(sources: readonly PartSource[]): Promise<Part[]> {
+    const opening = sources.map((source) => this.#openPart(source));
     const settled = await Promise.allSettled(opening);
     const failed = settled.find((one) => one.status === 'rejected');
     const parts = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
@@ -133,10 +133,10 @@ class KvStore implements StateStore {
     throw failed.reason;
   }
 
-  async #openPart(spec: TableSpec, { snapshot, name, keyGroups, holdsMore }: PartSource): Promise<Part> {
+  async #openPart({ job, snapshot, name, keyGroups, holdsMore }: PartSource): Promise<Part> {
     const { engine } = this.#options;
     const directory = this.#home.nextDatabase();
-    await engine.link(this.#home.partDirectory(spec.job, snapshot, name), directory);
+    await engine.link(this.#home.partDirectory(job, snapshot, name), directory);
     const db = await engine.open(directory);
     if (holdsMore) {
       // Marks, not deletions: compaction drops what they cover when it comes by.

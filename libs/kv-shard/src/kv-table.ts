@@ -152,7 +152,7 @@ export class KvTable implements StateTable {
   ): Promise<readonly (Uint8Array | undefined)[]> {
     const asked = this.#parts.map((): number[] => []);
     for (const [i, key] of keys.entries()) asked[this.#partOf(key)]?.push(i);
-    const stored: (Uint8Array | undefined)[] = new Array(keys.length).fill(undefined);
+    const stored: (Uint8Array | undefined)[] = Array.from({ length: keys.length });
     await Promise.all(
       asked.map(async (own, part) => {
         if (own.length === 0) return;
@@ -211,7 +211,7 @@ export class KvTable implements StateTable {
         store: 'kv',
         operator: spec.operator,
         keyGroups: spec.keyGroups,
-        data: { snapshot: id, shards: spec.maxParallelism },
+        data: { job: spec.job, snapshot: id, shards: spec.maxParallelism },
         holders: [],
         bytesPut,
         bytesLinked,

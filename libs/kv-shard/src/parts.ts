@@ -15,6 +15,8 @@ export interface Part {
 
 /** A part of a snapshot that a table begins with. */
 export interface PartSource {
+  /** Whose snapshot it is: a fork begins with one of another job. */
+  readonly job: string;
   readonly snapshot: string;
   readonly name: string;
   readonly keyGroups: KeyGroupRange;
@@ -35,22 +37,22 @@ export async function planParts(
     const wanted = overlap(handle.keyGroups, { start: next, end: spec.keyGroups.end });
     if (wanted === undefined) continue;
     next = wanted.end + 1;
-    const id = snapshotOf(handle);
-    const snapshot = await home.readSnapshot(spec.job, id);
+    const { job, id } = snapshotOf(handle);
+    const snapshot = await home.readSnapshot(job, id);
     if (snapshot.maxParallelism !== spec.maxParallelism) throw otherParallelism(spec, snapshot.maxParallelism);
     for (const part of snapshot.parts) {
       const keyGroups = overlap(part, wanted);
       if (keyGroups === undefined) continue;
       const holdsMore = keyGroups.start !== part.start || keyGroups.end !== part.end;
-      sources.push({ snapshot: id, name: part.name, keyGroups, holdsMore, entries: snapshot.entries });
+      sources.push({ job, snapshot: id, name: part.name, keyGroups, holdsMore, entries: snapshot.entries });
     }
   }
   return sources;
 }
 
-function snapshotOf(handle: SnapshotHandle): string {
-  const id = handle.data['snapshot'];
-  if (handle.store === 'kv' && typeof id === 'string') return id;
+function snapshotOf(handle: SnapshotHandle): { readonly job: string; readonly id: string } {
+  const { job, snapshot: id } = handle.data;
+  if (handle.store === 'kv' && typeof id === 'string' && typeof job === 'string') return { job, id };
   const text = `a snapshot of store ${handle.store} cannot be restored by store kv`;
   throw new MillraceError('bad-argument', text, { details: { operator: handle.operator } });
 }

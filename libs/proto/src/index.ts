@@ -21,9 +21,10 @@ export {
 } from './gen/millrace/v1/state_pb.js';
 export { type BidiClient, bidiClient, type InitOf } from './rpc/bidi-client.ts';
 export { clientOptions, messageBytesMaxDefault, type RpcOptions, serverOptions } from './rpc/options.ts';
+export { addReflection } from './rpc/reflection.ts';
 export { addBidi, addUnary, type CallContext, endWith, type RpcTracer, type UnaryHandlers } from './rpc/serve.ts';
 export { messageCodec, methodDefinition, type WireCodec } from './rpc/service-definition.ts';
-export { metadataOf, parentOf } from './rpc/trace-metadata.ts';
+export { metadataOf, parentOf, showsToken } from './rpc/trace-metadata.ts';
 export {
   type CallOptions,
   type Service,

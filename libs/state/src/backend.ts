@@ -28,7 +28,7 @@ export type CreateStateBackend = (context: StateBackendContext) => MaybePromise<
 export interface RetainedSnapshots {
   /** Jobs that have snapshots here. */
   jobs(): MaybePromise<readonly string[]>;
-  /** Ids of the job's snapshots that exist now. The handle of each has its id as `data.snapshot`. */
+  /** Ids of the job's snapshots that exist now. The handle of each says `data.job` and `data.snapshot`. */
   list(job: string): MaybePromise<readonly string[]>;
   /** Forgets a snapshot; one that is gone already is fine. Tables restored from it go on. */
   release(job: string, snapshot: string): MaybePromise<void>;

@@ -6,7 +6,9 @@ import { Generations, MemoryStateStore, type StateStore } from '@millrace/state'
 import { openLsmStore } from '@millrace/state-lsm';
 import type { Telemetry } from '@millrace/telemetry';
 import { type JobStorage, openJobStorage } from '@millrace/ufs';
+import { HeldSnapshots } from './held-snapshots.ts';
 import { JobStores } from './job-stores.ts';
+import { SnapshotSweep } from './snapshot-sweep.ts';
 
 export interface LsmBackendOptions {
   readonly dfs: Dfs;
@@ -58,4 +60,39 @@ export function lsmBackend(options: LsmBackendOptions): StateStore {
 /** For tests of jobs: ends with the process. */
 export function memoryBackend(clock: Clock): StateStore {
   return new MemoryStateStore(clock);
+}
+
+export interface RetainedBackendOptions {
+  readonly store: StateStore;
+  readonly dfs: Dfs;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly telemetry: Telemetry;
+  /** How often released snapshots are looked for, and how long one that nobody ever held is left alone. */
+  readonly sweepIntervalMs?: number;
+  readonly sweepGraceMs?: number;
+}
+
+/** A backend of another make; when it keeps its snapshots itself, under the retention of their jobs. */
+export function retainedBackend(options: RetainedBackendOptions): StateStore {
+  const { store, dfs, clock, random, telemetry, sweepIntervalMs = 5000, sweepGraceMs = 60_000 } = options;
+  const { retained } = store;
+  if (retained === undefined) return store;
+  const held = new HeldSnapshots({
+    store,
+    instance: random.hex(6),
+    openStorage: (job, generation) => openJobStorage({ dfs, jobId: job, generation, clock, random, telemetry }),
+  });
+  const { underWay } = held;
+  const timing = { intervalMs: sweepIntervalMs, graceMs: sweepGraceMs };
+  const sweep = new SnapshotSweep({ dfs, store: store.name, retained, underWay, ...timing, clock, telemetry });
+  sweep.start();
+  return {
+    name: held.name,
+    openTable: (...all) => held.openTable(...all),
+    close: async () => {
+      await sweep.close();
+      await held.close();
+    },
+  };
 }

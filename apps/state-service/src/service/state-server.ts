@@ -2,12 +2,15 @@ import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { type Clock, MillraceError, sleep } from '@millrace/kernel';
 import {
   addBidi,
+  addReflection,
   addUnary,
+  endWith,
   Health,
   type RpcOptions,
   ServingStatus,
   StateService,
   serverOptions,
+  showsToken,
   type WireCodec,
 } from '@millrace/proto';
 import type { StateStore } from '@millrace/state';
@@ -25,6 +28,14 @@ export const defaultServerLimits: ServerLimits = {
   tablesMax: 256,
 };
 
+/** Without it whoever reaches the port may read and write state, in clear. */
+export interface ServerSecurity {
+  /** PEM. */
+  readonly tls?: { readonly cert: Uint8Array; readonly key: Uint8Array } | undefined;
+  /** What clients have to show. */
+  readonly token?: string | undefined;
+}
+
 export interface StateServerOptions {
   /** Closed with the server. */
   readonly store: StateStore;
@@ -32,6 +43,7 @@ export interface StateServerOptions {
   readonly telemetry: Telemetry;
   readonly limits?: Partial<ServerLimits>;
   readonly rpc?: RpcOptions;
+  readonly security?: ServerSecurity;
 }
 
 /** Answers are encoded where they are made: their size counts. */
@@ -57,7 +69,10 @@ export class StateServer {
       status: this.#closing === undefined ? ServingStatus.SERVING : ServingStatus.NOT_SERVING,
     });
     addUnary(this.#server, Health, { check }, options.telemetry.tracer);
+    addReflection(this.#server, [StateService, Health]);
     addBidi(this.#server, StateService.method.table, encoded, (stream) => {
+      const token = options.security?.token;
+      if (token !== undefined && !showsToken(stream.metadata, token)) return endWith(stream, noToken());
       const session = new TableSession(stream, {
         store: options.store,
         clock: options.clock,
@@ -78,7 +93,7 @@ export class StateServer {
   /** Binds and serves. `address` is host:port, port 0 for any; resolves to the port. */
   listen(address: string): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+      this.#server.bindAsync(address, credentialsOf(this.#options.security), (error, port) => {
         if (error === null) return resolve(port);
         reject(new MillraceError('bad-setting', `cannot listen on ${address}: ${error.message}`, { cause: error }));
       });
@@ -119,4 +134,14 @@ export class StateServer {
     for (const session of this.#sessions) if (session.holdsTable) tables++;
     return tables;
   }
+}
+
+function credentialsOf({ tls }: ServerSecurity = {}): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure();
+  const pair = { private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.cert) };
+  return ServerCredentials.createSsl(null, [pair]);
+}
+
+function noToken(): MillraceError {
+  return new MillraceError('state-service-token', 'the state-service wants to be shown its token');
 }

@@ -1,6 +1,6 @@
 import type { DescMessage, DescMethod, MessageInitShape } from '@bufbuild/protobuf';
-import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
-import { clientOptions, type RpcOptions } from './options.ts';
+import { Client, type ClientDuplexStream } from '@grpc/grpc-js';
+import { clientCredentials, clientOptions, type RpcOptions } from './options.ts';
 import { methodDefinition, type WireCodec } from './service-definition.ts';
 import { metadataOf } from './trace-metadata.ts';
 
@@ -21,7 +21,7 @@ export function bidiClient<I extends DescMessage, Out>(
   address: string,
   options: RpcOptions = {},
 ): BidiClient<MessageInitShape<I>, Out> {
-  const client = new Client(address, credentials.createInsecure(), clientOptions(options));
+  const client = new Client(address, clientCredentials(options), clientOptions(options));
   const definition = methodDefinition(method, response);
   return {
     open: (parent) =>
@@ -29,7 +29,7 @@ export function bidiClient<I extends DescMessage, Out>(
         definition.path,
         definition.requestSerialize as (message: MessageInitShape<I>) => Buffer,
         definition.responseDeserialize as unknown as (bytes: Buffer) => Out,
-        metadataOf(parent),
+        metadataOf(parent, options.token),
       ),
     close: () => client.close(),
   };

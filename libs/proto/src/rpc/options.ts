@@ -1,4 +1,4 @@
-import type { ChannelOptions } from '@grpc/grpc-js';
+import { type ChannelCredentials, type ChannelOptions, credentials } from '@grpc/grpc-js';
 
 export interface RpcOptions {
   /** Largest message taken or sent, bytes. */
@@ -9,6 +9,10 @@ export interface RpcOptions {
   readonly keepaliveTimeMs?: number;
   /** … and taken for dead when it has not answered after this much more. */
   readonly keepaliveTimeoutMs?: number;
+  /** The client encrypts, and takes only servers whose certificate these authorities (PEM) have signed. */
+  readonly tlsCa?: Uint8Array | undefined;
+  /** The client shows it with every call. */
+  readonly token?: string | undefined;
 }
 
 export const messageBytesMaxDefault = 32 * 1024 * 1024;
@@ -39,4 +43,8 @@ export function clientOptions(options: RpcOptions = {}): ChannelOptions {
 
 export function serverOptions(options: RpcOptions = {}): ChannelOptions {
   return common(options);
+}
+
+export function clientCredentials({ tlsCa }: RpcOptions): ChannelCredentials {
+  return tlsCa === undefined ? credentials.createInsecure() : credentials.createSsl(Buffer.from(tlsCa));
 }
