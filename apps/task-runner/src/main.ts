@@ -8,12 +8,13 @@ import { systemClock as clock, errorToJson, MillraceError, systemRandom as rando
 import { startTelemetry } from '@millrace/telemetry';
 import { installTemporalRuntime } from '@millrace/temporal';
 import { Attempts } from './attempt/attempts.ts';
+import { CompactionBroker } from './compaction/compaction-broker.ts';
 import { JobRegistry } from './jobs/job-registry.ts';
 import { MetricsServer } from './metrics-server.ts';
 import { RunnerServer } from './rpc/index.ts';
 import { type RunnerSettings, readSettings } from './settings.ts';
 import { slotBudget } from './slots/slot-budget.ts';
-import { RunnerWorker } from './temporal/index.ts';
+import { RunnerWorker, TemporalCompactions } from './temporal/index.ts';
 
 /** Exit comes at the latest so long after a signal. */
 const stopTimeoutMs = 4500;
@@ -37,12 +38,15 @@ async function start(settings: RunnerSettings): Promise<Runner> {
   const address = `${host}:${port}`;
   const budget = slotBudget(settings.slotMemory);
   const { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit } = settings;
+  const { temporalAddress, namespace } = settings;
+  const compactions = new TemporalCompactions({ address: temporalAddress, namespace, clock });
   const attempts = new Attempts({
     jobs: new JobRegistry(settings.jobs, process.cwd(), telemetry.log),
     dfs,
     dfsUri: settings.state,
     backend: settings.stateBackend,
     stateService: settings.stateService,
+    compaction: { place: settings.compaction, broker: new CompactionBroker(compactions) },
     budget,
     slot: { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, workingSetBytes: budget.workingSetBytes },
     clock,
@@ -51,8 +55,8 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     register: (attempt) => server.register(attempt),
   });
   const worker = new RunnerWorker({
-    address: settings.temporalAddress,
-    namespace: settings.namespace,
+    address: temporalAddress,
+    namespace,
     runnerId,
     grpcAddress: address,
     slots,
@@ -70,6 +74,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     metrics: metricsAt,
     stop: async () => {
       await worker.stop();
+      await compactions.close();
       await server.close(500);
       metrics.close();
       await dfs.close();

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { MillraceError, type Random } from '@millrace/kernel';
+import { compactionPlaces } from '@millrace/proto/control';
 import { z } from 'zod';
 import { slotMemoryBytesMin } from './slots/slot-budget.ts';
 import { stateBackends } from './slots/slot-protocol.ts';
@@ -29,6 +30,8 @@ const schema = z.object({
   stateBackend: z.enum(stateBackends),
   /** Only for the backend `remote`. */
   stateService: z.union([z.literal('').transform(() => undefined), address]),
+  /** Of jobs that do not say it. */
+  compaction: z.enum(compactionPlaces),
   jobs: z
     .string()
     .transform((text) =>
@@ -71,6 +74,7 @@ const sources = {
   state: { flag: 'state', env: 'MILLRACE_STATE', fallback: resolve('.millrace/state') },
   stateBackend: { flag: 'state-backend', env: 'MILLRACE_STATE_BACKEND', fallback: 'lsm' },
   stateService: { flag: 'state-service', env: 'MILLRACE_STATE_SERVICE', fallback: '' },
+  compaction: { flag: 'compaction', env: 'MILLRACE_COMPACTION', fallback: 'local' },
   jobs: { flag: 'jobs', env: 'MILLRACE_JOBS', fallback: resolve(import.meta.dirname, '../../../examples/*/*.ts') },
   runnerId: { flag: 'runner-id', env: 'MILLRACE_RUNNER_ID', fallback: '' },
   host: { flag: 'host', env: 'MILLRACE_RUNNER_HOST', fallback: '127.0.0.1' },

@@ -1,8 +1,9 @@
 import type { Dfs } from '@millrace/dfs';
 import { type Clock, MillraceError, type Random } from '@millrace/kernel';
-import type { AttemptPlan, AttemptProgress, CallContext } from '@millrace/proto';
+import type { AttemptPlan, AttemptProgress, CallContext, CompactionPlace } from '@millrace/proto';
 import type { SlotSettings, SlotSnapshot, SlotStats } from '@millrace/streams';
 import type { MetricSource, Telemetry } from '@millrace/telemetry';
+import type { CompactionBroker } from '../compaction/compaction-broker.ts';
 import { ExchangeBridge, exchangeLayout } from '../exchange/index.ts';
 import type { JobRegistry } from '../jobs/job-registry.ts';
 import type { AttemptCalls, BarrierCall, HostedAttempt } from '../rpc/index.ts';
@@ -21,6 +22,8 @@ export interface AttemptDeps {
   readonly backend: StateBackend;
   /** host:port of the state-service, for the backend `remote`. */
   readonly stateService?: string | undefined;
+  /** Where the tables of jobs are compacted that do not say it, and the way to compactors; without it: in the slots. */
+  readonly compaction?: { readonly place: CompactionPlace; readonly broker: CompactionBroker };
   readonly budget: SlotBudget;
   readonly slot: SlotSettings;
   readonly clock: Clock;
@@ -171,13 +174,17 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     restore: Awaited<ReturnType<typeof readRestore>>,
   ): readonly SlotHost[] {
     const { clock, dfsUri: dfs, backend, stateService, budget, slot } = this.#deps;
+    const { compaction } = this.#deps;
+    const isRemote = backend === 'lsm' && (this.plan.compaction ?? compaction?.place) === 'remote';
     const { id, generation, lineage, parallelism, maxParallelism, options } = this.plan;
     return exchangeLayout(this.plan, this.#runnerId).slots.map((subtask) => {
       const ports = [...exchange.ports(subtask)];
       const same = { module, options, id, generation, lineage, parallelism, maxParallelism, restore, stateService };
       const runnerId = this.#runnerId;
       const { allowDroppedState } = this.plan;
-      return new SlotHost({ ...same, allowDroppedState, subtask, dfs, backend, budget, slot, runnerId, ports }, clock);
+      const compactions = isRemote ? compaction?.broker.connect() : undefined;
+      const own = { allowDroppedState, subtask, dfs, backend, budget, slot, runnerId, ports, compactions };
+      return new SlotHost({ ...same, ...own }, clock);
     });
   }
 

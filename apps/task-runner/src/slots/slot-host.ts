@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import { type Clock, errorFromJson, errorToJson, MillraceError, type Timer } from '@millrace/kernel';
 import type { Barrier, SlotSnapshot, SlotStats } from '@millrace/streams';
 import type { MetricFamily } from '@millrace/telemetry';
@@ -26,6 +26,10 @@ type Unsent<T> = T extends unknown ? Omit<T, 'id'> : never;
 interface Waiting {
   resolve(value: SlotSnapshot | undefined): void;
   reject(error: Error): void;
+}
+
+function portsOf(port: MessagePort | undefined): MessagePort[] {
+  return port === undefined ? [] : [port];
 }
 
 /** The main thread's side of one slot: starts its thread, talks to it, and notices its death. */
@@ -63,7 +67,7 @@ export class SlotHost {
       name: `${deployment.id}/${deployment.subtask}`,
       workerData: deployment,
       env: { ...process.env, NODE_COMPILE_CACHE: compileCache },
-      transferList: deployment.ports.map(([, port]) => port),
+      transferList: [...deployment.ports.map(([, port]) => port), ...portsOf(deployment.compactions)],
       resourceLimits: {
         maxYoungGenerationSizeMb: deployment.budget.youngHeapMb,
         maxOldGenerationSizeMb: deployment.budget.oldHeapMb,

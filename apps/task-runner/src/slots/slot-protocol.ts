@@ -28,6 +28,8 @@ export interface SlotDeployment {
   readonly runnerId: string;
   /** By peer slot. */
   readonly ports: ReadonlyArray<readonly [number, MessagePort]>;
+  /** To ask compactors through; without it the slot compacts by itself. */
+  readonly compactions?: MessagePort | undefined;
 }
 
 export const stateBackends = ['lsm', 'memory', 'remote'] as const;

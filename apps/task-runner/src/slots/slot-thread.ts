@@ -14,12 +14,21 @@ import {
   keyGroupRange,
   systemRandom as random,
 } from '@millrace/kernel';
-import { defaultLsmLimits, WorkerExecutor } from '@millrace/lsm';
+import {
+  type BackgroundExecutor,
+  defaultLsmLimits,
+  type MergeService,
+  RemoteExecutor,
+  type TableInfoJson,
+  WorkerExecutor,
+} from '@millrace/lsm';
+import type { Json } from '@millrace/proto/control';
 import { MemoryStateStore, type StateStore } from '@millrace/state';
 import { openLsmStore } from '@millrace/state-lsm';
 import { buildGraph, createSlot, type InFlightFiles, type JobGraph, loadJob, type Slot } from '@millrace/streams';
 import { type RunningTelemetry, startTelemetry, type Telemetry } from '@millrace/telemetry';
 import { type JobStorage, openJobStorage } from '@millrace/ufs';
+import { CompactionCaller } from '../compaction/compaction-caller.ts';
 // Not from the index: a slot's thread needs no gRPC, which takes long to load.
 import { PortTransport } from '../exchange/port-transport.ts';
 import type { BackgroundFilesConfig } from './background-files.ts';
@@ -71,6 +80,24 @@ async function openFiles(telemetry: Telemetry): Promise<{ storage: JobStorage; r
   };
 }
 
+/** Tables are built on a thread of the slot; what can be done elsewhere is, when the job wants it so. */
+function openExecutor({ files }: JobStorage, telemetry: Telemetry): BackgroundExecutor {
+  const local = new WorkerExecutor({ files: backgroundFiles(), clock, closeTimeoutMs: executorCloseTimeoutMs });
+  if (deployment.compactions === undefined) return local;
+  const caller = new CompactionCaller(deployment.compactions);
+  const { id, generation } = deployment;
+  const service: MergeService = {
+    merge: async ({ merge, output, timeoutMs, parent }, signal) => {
+      const traced = parent === undefined ? {} : { traceparent: parent };
+      const task = { id, generation, output, merge: merge as unknown as Json, ...traced };
+      const { tables, attempt } = await caller.compact(task, timeoutMs, signal);
+      return { tables: tables as unknown as readonly TableInfoJson[], attempts: attempt };
+    },
+    close: () => caller.close(),
+  };
+  return new RemoteExecutor({ service, local, files, clock, telemetry });
+}
+
 async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenStore> {
   if (deployment.backend === 'memory') {
     const store = new MemoryStateStore(clock);
@@ -100,7 +127,7 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
     files,
     holders,
     namespace,
-    executor: new WorkerExecutor({ files: backgroundFiles(), clock, closeTimeoutMs: executorCloseTimeoutMs }),
+    executor: openExecutor(storage, telemetry),
     cacheBytes: budget.blockCacheBytes,
     limits: { ...defaultLsmLimits, memtableBytes: memtableBytes(budget, tables, defaultLsmLimits.frozenMax) },
     clock,

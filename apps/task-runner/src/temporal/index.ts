@@ -1,1 +1,2 @@
 export { RunnerWorker } from './runner-worker.ts';
+export { TemporalCompactions } from './temporal-compactions.ts';
