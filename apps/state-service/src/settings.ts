@@ -19,10 +19,11 @@ const size = z
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
-const file = z.union([
-  z.literal('').transform(() => undefined),
-  z.string().refine((path) => existsSync(path), 'there is no such file'),
-]);
+/** Path of a file that is there; nothing when empty. */
+const file = z
+  .string()
+  .refine((path) => path === '' || existsSync(path), 'there is no such file')
+  .transform((path) => (path === '' ? undefined : path));
 
 /** JSON object as text. */
 const jsonObject = z.string().transform((text, context): Readonly<Record<string, unknown>> => {

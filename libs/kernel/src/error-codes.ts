@@ -135,6 +135,11 @@ export const errorCodes = {
     'The state-service serves only clients that show its token, and this one showed none or another.',
     'Give the task-runners the file that the state-service has: --state-service-token-file (MILLRACE_STATE_SERVICE_TOKEN_FILE).',
   ),
+  'state-service-list': entry(
+    'setup',
+    'A snapshot lies on other state-services than the task-runner knows.',
+    'Give --state-service (MILLRACE_STATE_SERVICE) all the instances, by the names, that the message tells; shards do not move between them.',
+  ),
   'kv-shards-fixed': entry(
     'setup',
     'State has one shard for each key group, and their number is another than the maxParallelism of the job.',
