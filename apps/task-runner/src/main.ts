@@ -5,12 +5,11 @@
  */
 import { openDfs } from '@millrace/dfs';
 import { systemClock as clock, errorToJson, MillraceError, systemRandom as random } from '@millrace/kernel';
-import { startTelemetry } from '@millrace/telemetry';
+import { MetricsServer, startTelemetry } from '@millrace/telemetry';
 import { installTemporalRuntime } from '@millrace/temporal';
 import { Attempts } from './attempt/attempts.ts';
 import { CompactionBroker } from './compaction/compaction-broker.ts';
 import { JobRegistry } from './jobs/job-registry.ts';
-import { MetricsServer } from './metrics-server.ts';
 import { RunnerServer } from './rpc/index.ts';
 import { type RunnerSettings, readSettings } from './settings.ts';
 import { slotBudget } from './slots/slot-budget.ts';
