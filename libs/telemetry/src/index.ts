@@ -1,6 +1,6 @@
 export type { LogTarget } from './log/start-logging.ts';
-export { MetricsServer } from './metrics/metrics-server.ts';
 export { type MetricFamily, type MetricSample, MetricsRegistry } from './metrics/metrics-registry.ts';
+export { MetricsServer } from './metrics/metrics-server.ts';
 export { type MetricSource, prometheusContentType, renderPrometheus } from './metrics/prometheus.ts';
 export { noTelemetry } from './no-telemetry.ts';
 export type {
