@@ -3,6 +3,7 @@
  * runners. Standard output carries one JSON line when it is ready, or with the error when it cannot start; the log goes to
  * standard error. SIGTERM and SIGINT: offers no more slots, ends its attempts, exit 0 within five seconds.
  */
+import { readFileSync } from 'node:fs';
 import { openDfs } from '@millrace/dfs';
 import { systemClock as clock, errorToJson, MillraceError, systemRandom as random } from '@millrace/kernel';
 import { MetricsServer, startTelemetry } from '@millrace/telemetry';
@@ -13,6 +14,7 @@ import { JobRegistry } from './jobs/job-registry.ts';
 import { RunnerServer } from './rpc/index.ts';
 import { type RunnerSettings, readSettings } from './settings.ts';
 import { slotBudget } from './slots/slot-budget.ts';
+import type { StateServiceAccess } from './slots/slot-protocol.ts';
 import { RunnerWorker, TemporalCompactions } from './temporal/index.ts';
 
 /** Exit comes at the latest so long after a signal. */
@@ -44,7 +46,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     dfs,
     dfsUri: settings.state,
     backend: settings.stateBackend,
-    stateService: settings.stateService,
+    stateService: readStateService(settings),
     compaction: { place: settings.compaction, broker: new CompactionBroker(compactions) },
     budget,
     slot: { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, workingSetBytes: budget.workingSetBytes },
@@ -80,6 +82,13 @@ async function start(settings: RunnerSettings): Promise<Runner> {
       await running.shutdown();
     },
   };
+}
+
+function readStateService(settings: RunnerSettings): StateServiceAccess | undefined {
+  const { stateService: instances, stateServiceCa: ca, stateServiceTokenFile: tokenFile } = settings;
+  if (instances === undefined) return undefined;
+  const tlsCa = ca === undefined ? undefined : readFileSync(ca);
+  return { instances, tlsCa, token: tokenFile === undefined ? undefined : readFileSync(tokenFile, 'utf8').trim() };
 }
 
 /** Synchronous, so that it is out before an exit. */

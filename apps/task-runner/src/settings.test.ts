@@ -21,6 +21,15 @@ describe('settings', () => {
     expect(settings.runnerId).toMatch(/-[0-9a-f]{8}$/);
   });
 
+  it('name the state-services, one or several, by themselves or by their addresses', () => {
+    expect(read(['--state-service', 'kv:7300']).stateService).toEqual([{ name: 'kv:7300', address: 'kv:7300' }]);
+    expect(read(['--state-service', 'a=kv1:7300,b=kv2:7300']).stateService).toEqual([
+      { name: 'a', address: 'kv1:7300' },
+      { name: 'b', address: 'kv2:7300' },
+    ]);
+    expect(read([]).stateService).toBeUndefined();
+  });
+
   it.each([
     [['--slots', 'many'], /setting "slots" is "many": .* Set --slots or MILLRACE_RUNNER_SLOTS\./],
     [
@@ -35,6 +44,9 @@ describe('settings', () => {
       /setting "stateService" is empty: .* Set --state-service or MILLRACE_STATE_SERVICE\./,
     ],
     [['--state-service', 'here'], /setting "stateService" is "here": write host:port/],
+    [['--state-service', 'a:1,'], /setting "stateService" is "a:1,": write host:port/],
+    [['--state-service', 'a=h:1,a=h:2'], /name each instance once/],
+    [['--state-service-ca', '/no/such'], /setting "stateServiceCa" is "\/no\/such": there is no such file/],
     [['--frame-bytes', '1m', '--channel-window', '64k'], /"frameBytes" is larger than "channelWindowBytes"/],
     [['--sluts', '3'], /--sluts/],
   ])('are refused with the name and the mend: %j', (argv, message) => {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -20,6 +21,25 @@ const size = z
     return unit === undefined ? Number(text) : Number(text.slice(0, -1)) * unit;
   });
 
+/** Path of a file that is there; nothing when empty. */
+const file = z
+  .string()
+  .refine((path) => path === '' || existsSync(path), 'there is no such file')
+  .transform((path) => (path === '' ? undefined : path));
+
+/** host:port, or a comma-separated list of them; each may have a name: `a=host:port`. Nothing when empty. */
+const instances = z
+  .string()
+  .regex(/^$|^(([\w.-]+=)?[^\s:,=]+:\d{1,5}(,(?!$)|$))+$/, 'write host:port, or a list name=host:port,…')
+  .transform((text) =>
+    text.split(',').map((one) => {
+      const [name, at] = one.includes('=') ? one.split('=') : [one, one];
+      return { name: name as string, address: at as string };
+    }),
+  )
+  .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'name each instance once')
+  .transform((list) => (list[0]?.address === '' ? undefined : list));
+
 /** host:port */
 const address = z.string().regex(/^[^\s:]+:\d{1,5}$/, 'write host:port');
 
@@ -29,7 +49,9 @@ const schema = z.object({
   state: z.string().min(1),
   stateBackend: z.enum(stateBackends),
   /** Only for the backend `remote`. */
-  stateService: z.union([z.literal('').transform(() => undefined), address]),
+  stateService: instances,
+  stateServiceCa: file,
+  stateServiceTokenFile: file,
   /** Of jobs that do not say it. */
   compaction: z.enum(compactionPlaces),
   jobs: z
@@ -74,6 +96,12 @@ const sources = {
   state: { flag: 'state', env: 'MILLRACE_STATE', fallback: resolve('.millrace/state') },
   stateBackend: { flag: 'state-backend', env: 'MILLRACE_STATE_BACKEND', fallback: 'lsm' },
   stateService: { flag: 'state-service', env: 'MILLRACE_STATE_SERVICE', fallback: '' },
+  stateServiceCa: { flag: 'state-service-ca', env: 'MILLRACE_STATE_SERVICE_CA', fallback: '' },
+  stateServiceTokenFile: {
+    flag: 'state-service-token-file',
+    env: 'MILLRACE_STATE_SERVICE_TOKEN_FILE',
+    fallback: '',
+  },
   compaction: { flag: 'compaction', env: 'MILLRACE_COMPACTION', fallback: 'local' },
   jobs: { flag: 'jobs', env: 'MILLRACE_JOBS', fallback: resolve(import.meta.dirname, '../../../examples/*/*.ts') },
   runnerId: { flag: 'runner-id', env: 'MILLRACE_RUNNER_ID', fallback: '' },

@@ -13,7 +13,7 @@ import { JobRegistry } from '../jobs/job-registry.ts';
 import { AttemptRegistry } from '../rpc/attempt-registry.ts';
 import type { AttemptCalls } from '../rpc/index.ts';
 import { slotBudget, slotMemoryBytesMin } from '../slots/slot-budget.ts';
-import type { StateBackend } from '../slots/slot-protocol.ts';
+import type { StateBackend, StateServiceAccess } from '../slots/slot-protocol.ts';
 import type { AttemptHandle } from '../temporal/attempt-host.ts';
 import { Attempts } from './attempts.ts';
 
@@ -37,7 +37,7 @@ class Bench {
   private constructor(
     dfs: Awaited<ReturnType<typeof openDfs>>,
     dfsUri: string,
-    state: { backend: StateBackend; stateService?: string | undefined },
+    state: { backend: StateBackend; stateService?: StateServiceAccess | undefined },
   ) {
     this.dfs = dfs;
     const budget = slotBudget(slotMemoryBytesMin);
@@ -56,7 +56,8 @@ class Bench {
     });
   }
 
-  static async open(backend: StateBackend, stateService?: string): Promise<Bench> {
+  static async open(backend: StateBackend, address?: string): Promise<Bench> {
+    const stateService = address === undefined ? undefined : { instances: [{ name: 'only', address }] };
     const dfsUri = join(directory, 'dfs');
     return new Bench(await openDfs(dfsUri, { clock, random, telemetry }), dfsUri, { backend, stateService });
   }

@@ -9,7 +9,7 @@ import type { JobRegistry } from '../jobs/job-registry.ts';
 import type { AttemptCalls, BarrierCall, HostedAttempt } from '../rpc/index.ts';
 import type { SlotBudget } from '../slots/slot-budget.ts';
 import { SlotHost } from '../slots/slot-host.ts';
-import type { StateBackend } from '../slots/slot-protocol.ts';
+import type { StateBackend, StateServiceAccess } from '../slots/slot-protocol.ts';
 import type { AttemptHandle } from '../temporal/attempt-host.ts';
 import { readRestore } from './checkpoint-object.ts';
 
@@ -20,8 +20,8 @@ export interface AttemptDeps {
   /** The URI that `dfs` was opened with; the slots open their own. */
   readonly dfsUri: string;
   readonly backend: StateBackend;
-  /** host:port of the state-service, for the backend `remote`. */
-  readonly stateService?: string | undefined;
+  /** For the backend `remote`. */
+  readonly stateService?: StateServiceAccess | undefined;
   /** Where the tables of jobs are compacted that do not say it, and the way to compactors; without it: in the slots. */
   readonly compaction?: { readonly place: CompactionPlace; readonly broker: CompactionBroker };
   readonly budget: SlotBudget;

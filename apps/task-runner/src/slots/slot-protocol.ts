@@ -21,8 +21,8 @@ export interface SlotDeployment {
   /** URI of the distributed file system. */
   readonly dfs: string;
   readonly backend: StateBackend;
-  /** host:port of the state-service, for the backend `remote`. */
-  readonly stateService?: string | undefined;
+  /** For the backend `remote`. */
+  readonly stateService?: StateServiceAccess | undefined;
   readonly budget: SlotBudget;
   readonly slot: SlotSettings;
   readonly runnerId: string;
@@ -30,6 +30,14 @@ export interface SlotDeployment {
   readonly ports: ReadonlyArray<readonly [number, MessagePort]>;
   /** To ask compactors through; without it the slot compacts by itself. */
   readonly compactions?: MessagePort | undefined;
+}
+
+/** How slots reach the state-services. */
+export interface StateServiceAccess {
+  readonly instances: ReadonlyArray<{ readonly name: string; readonly address: string }>;
+  /** Certificates of the authorities (PEM) that sign theirs; without it the connection is not encrypted. */
+  readonly tlsCa?: Uint8Array | undefined;
+  readonly token?: string | undefined;
 }
 
 export const stateBackends = ['lsm', 'memory', 'remote'] as const;

@@ -104,11 +104,11 @@ async function openStore(graph: JobGraph, telemetry: Telemetry): Promise<OpenSto
     return { store, close: () => store.close() };
   }
   if (deployment.backend === 'remote') {
-    const address = deployment.stateService;
-    assert(address !== undefined, 'the backend remote has an address');
+    const services = deployment.stateService;
+    assert(services !== undefined, 'the backend remote has a service');
     // Loaded only here: gRPC takes long to load.
-    const { openRemoteStore } = await import('@millrace/state-remote');
-    const store = openRemoteStore({ address, clock, telemetry });
+    const { openServiceStore } = await import('./state-service/compose.ts');
+    const store = openServiceStore({ services, clock, telemetry });
     const { storage, close } = await openFiles(telemetry);
     return {
       store,
