@@ -28,6 +28,8 @@ interface CommonFlags {
 interface StackFlags extends CommonFlags {
   readonly runners: number;
   readonly slots: number;
+  readonly state: string;
+  readonly stateServices: number;
   readonly temporalPort: number;
   readonly uiPort: number;
   readonly consolePort: number;
@@ -59,6 +61,20 @@ function stackFlags(command: Command, ports: { temporal: number; ui: number; con
   return common(command)
     .option('--runners <n>', 'task-runner processes', parseCount('runners', 1), 1)
     .option('--slots <n>', 'slots of each task-runner', parseCount('slots', 1), 2)
+    .addOption(
+      new Option(
+        '--state <backend>',
+        'where state lives: lsm (embedded, on the file system of --data), memory, or in a state-service: kv, cql, a package, a path beginning with ./',
+      )
+        .env('MILLRACE_STATE_BACKEND')
+        .default('lsm'),
+    )
+    .option(
+      '--state-services <n>',
+      'state-service processes, for --state other than lsm and memory',
+      parseCount('state-services', 1),
+      1,
+    )
     .option(
       '--temporal-port <port>',
       'port of the Temporal server, 0 = any',
@@ -99,6 +115,8 @@ function embedded(flags: StackFlags): EmbeddedOptions {
     dataDir: resolve(flags.data),
     runners: flags.runners,
     slotsPerRunner: flags.slots,
+    stateBackend: flags.state,
+    stateServices: flags.stateServices,
     temporalPort: flags.temporalPort,
     uiPort: flags.uiPort,
     consolePort: flags.consolePort,

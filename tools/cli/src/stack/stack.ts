@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MillraceError } from '@millrace/kernel';
@@ -19,6 +19,10 @@ export interface StackOptions {
   readonly dataDir: string;
   readonly runners: number;
   readonly slotsPerRunner: number;
+  /** `lsm` and `memory` are in the slots; anything else is what state-services serve, each a process. Default `lsm`. */
+  readonly stateBackend?: string;
+  /** Default 1. */
+  readonly stateServices?: number;
   /** 0 = any free port. */
   readonly temporalPort: number;
   readonly uiPort: number;
@@ -31,6 +35,7 @@ export interface StackOptions {
 }
 
 const workspace = resolve(import.meta.dirname, '../../../..');
+const embeddedBackends: readonly string[] = ['lsm', 'memory'];
 const readyTimeoutMs = 60_000;
 const temporalRestartDelayMs = 500;
 
@@ -46,7 +51,9 @@ const allocatorSettings = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1310
  */
 export class Stack {
   readonly options: StackOptions;
+  /** The control plane, then the runners. */
   readonly #processes: SupervisedProcess[] = [];
+  readonly #stateServices: SupervisedProcess[] = [];
   #temporal: DevServer | undefined;
   #restarting: Promise<void> | undefined;
   #stopping = false;
@@ -73,7 +80,9 @@ export class Stack {
   }
 
   get pids(): Readonly<Record<string, number | undefined>> {
-    const named = this.#processes.map((process) => [process.spec.name, process.pid] as const);
+    const named = [...this.#processes, ...this.#stateServices].map(
+      (process) => [process.spec.name, process.pid] as const,
+    );
     return Object.fromEntries([['temporal', this.#temporal?.pid] as const, ...named]);
   }
 
@@ -107,6 +116,7 @@ export class Stack {
     const [controlPlane, ...runners] = this.#processes;
     await Promise.all(runners.map((runner) => runner.stop()));
     await controlPlane?.stop();
+    await Promise.all(this.#stateServices.map((service) => service.stop()));
     await this.#restarting;
     if (this.#temporal === undefined) return;
     await this.#temporal.stop();
@@ -168,21 +178,48 @@ export class Stack {
       MILLRACE_EXIT_WITH_STDIN: '1',
       ...this.options.env,
     };
-    const add = (name: string, app: string, env: Record<string, string>): Promise<unknown> => {
+    const make = (name: string, app: string, env: Record<string, string>): SupervisedProcess => {
       const script = join(workspace, 'apps', app, 'src', 'main.ts');
       const spec = { name, script, env: { ...common, ...env }, logFile: join(logs, `${name}.log`), readyTimeoutMs };
-      const process = new SupervisedProcess(spec, onProgress);
+      return new SupervisedProcess(spec, onProgress);
+    };
+    const add = (...spec: Parameters<typeof make>): Promise<unknown> => {
+      const process = make(...spec);
       this.#processes.push(process);
       return process.start();
     };
+    const state = await this.#startStateServices(make);
     // Chosen here, so that the console is where it was after the control plane was started again.
     const port = consolePort === 0 ? await freePort() : consolePort;
     const starting = [add('control-plane', 'control-plane', { MILLRACE_CONSOLE_PORT: String(port) })];
     for (let i = 1; i <= runners; i++) {
       const name = `task-runner-${i}`;
-      starting.push(add(name, 'task-runner', { MILLRACE_RUNNER_SLOTS: String(slotsPerRunner) }));
+      starting.push(add(name, 'task-runner', { ...state, MILLRACE_RUNNER_SLOTS: String(slotsPerRunner) }));
     }
     await Promise.all(starting);
+  }
+
+  /** Starts what the backend needs; what the runners are told of it. First, so that a backend that cannot be used is told. */
+  async #startStateServices(
+    make: (name: string, app: string, env: Record<string, string>) => SupervisedProcess,
+  ): Promise<Record<string, string>> {
+    const { dataDir, stateBackend = 'lsm', stateServices = 1 } = this.options;
+    if (embeddedBackends.includes(stateBackend)) return { MILLRACE_STATE_BACKEND: stateBackend };
+    const instances: string[] = [];
+    for (let i = 1; i <= stateServices; i++) {
+      const name = `state-service-${i}`;
+      // Chosen here, so that the runners find it where it was after it was started again.
+      const port = await freePort();
+      const process = make(name, 'state-service', {
+        MILLRACE_STATE_SERVICE_BACKEND: stateBackend,
+        MILLRACE_STATE_SERVICE_DIRECTORY: join(dataDir, name),
+        MILLRACE_STATE_SERVICE_PORT: String(port),
+      });
+      this.#stateServices.push(process);
+      instances.push(`${name}=127.0.0.1:${port}`);
+    }
+    await Promise.all(this.#stateServices.map((process) => process.start()));
+    return { MILLRACE_STATE_BACKEND: 'remote', MILLRACE_STATE_SERVICE: instances.join(',') };
   }
 
   #writeFile(): void {
@@ -193,7 +230,10 @@ export class Stack {
 }
 
 function resetData(dataDir: string): void {
-  for (const part of ['temporal', 'state', 'logs']) rmSync(join(dataDir, part), { recursive: true, force: true });
+  const services = readdirSync(dataDir).filter((name) => name.startsWith('state-service-'));
+  for (const part of ['temporal', 'state', 'logs', ...services]) {
+    rmSync(join(dataDir, part), { recursive: true, force: true });
+  }
 }
 
 function prepareDirectory(dataDir: string): void {
