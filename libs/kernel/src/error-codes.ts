@@ -155,6 +155,31 @@ export const errorCodes = {
     'The files of a shard changed all the time while a snapshot of it was taken.',
     'The round is repeated. If it lasts, the disk of the state-service is too slow for its compaction.',
   ),
+  'cql-unavailable': entry(
+    'retry',
+    'The CQL ring did not serve a request in time: too few nodes are up for a quorum, or it is overloaded.',
+    'The attempt restarts from the last checkpoint. Check that a majority of the replicas is up; `giveUpAfterMs` of `--backend-options` is how long requests are repeated.',
+  ),
+  'cql-refused': entry(
+    'setup',
+    'The CQL ring refused a request.',
+    'The message has the words of the ring: mend the credentials, permissions or limits it names in the ring or in `--backend-options`.',
+  ),
+  'cql-snapshot-missing': entry(
+    'setup',
+    'A snapshot is not in the CQL ring, or not in this keyspace of it.',
+    'Point `--backend-options` at the ring and keyspace that the job had. A snapshot that was released cannot be had again.',
+  ),
+  'cql-value-too-large': entry(
+    'input',
+    'A value is larger than the ring takes.',
+    'Split the state (a map or list instead of one value), or raise `valueBytesMax` of `--backend-options` together with `commitlog_segment_size` of the ring.',
+  ),
+  'cql-lease-lost': entry(
+    'retry',
+    'The process was silent for so long that the ring no longer counts its tables as open.',
+    'The attempt restarts from the last checkpoint. The machine or the event loop stood still for minutes: its log says more.',
+  ),
   cancelled: entry('cancelled', 'The work was asked to stop.', 'Nothing to do.'),
   'aec-unawaited-access': entry(
     'bug',

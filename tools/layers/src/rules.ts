@@ -14,7 +14,9 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   state: ['kernel', 'telemetry', 'proto', 'cache'],
   'state-lsm': ['kernel', 'telemetry', 'state', 'lsm', 'ufs'],
   'kv-shard': ['kernel', 'telemetry', 'state'],
+  'kv-cql': ['kernel', 'telemetry', 'state'],
   'state-remote': ['kernel', 'telemetry', 'proto', 'state'],
+  inspect: ['kernel', 'telemetry', 'proto', 'state', 'state-lsm', 'lsm', 'ufs', 'dfs'],
   streams: ['kernel', 'telemetry', 'aec', 'state'],
   kafka: ['kernel', 'streams'],
   client: ['kernel', 'telemetry', 'proto'],
@@ -23,7 +25,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   'task-runner': ['kernel', 'telemetry', 'proto', 'temporal', 'aec', 'state', 'streams', 'ufs', 'dfs'],
   'state-service': ['kernel', 'telemetry', 'proto', 'temporal', 'state', 'state-remote', 'ufs', 'dfs'],
   'temporal-server': ['kernel'],
-  cli: ['kernel', 'telemetry', 'proto', 'client', 'temporal-server'],
+  cli: ['kernel', 'telemetry', 'proto', 'client', 'inspect', 'temporal-server'],
   layers: ['kernel'],
   ci: [],
   bench: [
@@ -77,4 +79,5 @@ export const guarded: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
   '@platformatic/kafka': ['kafka', 'e2e'],
   'rocksdb-native': ['kv-shard'],
+  'cassandra-driver': ['kv-cql', 'e2e'],
 };
