@@ -155,6 +155,8 @@ export class SourceHost<T> extends BaseOperator implements SourceOperator {
     if (!idle) this.#activate();
     this.#advance(times.watermarkMs);
     if (!idle || this.#idle) return;
+    // All that there was has been read, and nothing is waited for: the end is next.
+    if (!now && times.isEmpty) return;
     this.#idle = true;
     this.output.status(true);
   }

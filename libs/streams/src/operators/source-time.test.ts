@@ -229,6 +229,19 @@ describe('idleness', () => {
     expect(sent.at(-1)).toBe('idle');
   });
 
+  test('does not begin between the last record of a source and its end', async () => {
+    const feed = new Feed({ a: [1, 2] });
+    const { poll, sent } = await driven(feed, monotonous({ ...exact, idle: 100 }));
+    const times = feed.splits.get('a') as number[];
+    times.shift = () => {
+      if (times.length === 1) feed.done.add('a');
+      return times.splice(0, 1)[0];
+    };
+    expect(poll(2)).toBe('more');
+    expect(poll(2)).toBe('end');
+    expect(sent).toEqual(['a@1', 'a@2', 'watermark Infinity']);
+  });
+
   test('of a source that a slow operator holds up never begins: none of its records is late (FLINK-35886)', async () => {
     const records = 60;
     const seen: number[] = [];

@@ -117,6 +117,12 @@ export class SplitTimes<T> {
     return open > 0 || this.#toldApart;
   }
 
+  /** There is no split (any more, or yet). */
+  get isEmpty(): boolean {
+    for (const clock of this.#clocks.values()) if (!clock.ended) return false;
+    return true;
+  }
+
   get anyPaused(): boolean {
     return this.#paused.size > 0;
   }

@@ -7,7 +7,8 @@ export interface TimedInput {
 
 /**
  * The watermark over several inputs: the smallest of the active ones. When all are idle it is the largest of them, so that
- * the result does not depend on which went idle first. Ended ones hold nothing back; all ended is the end of time.
+ * the result does not depend on which went idle first. Ended ones, and those at the end of time, hold nothing back; the
+ * end of time is that of all, also of idle ones: at its end an input may still have results.
  */
 export function combinedWatermark(inputs: Iterable<TimedInput>): number {
   let smallestActive = Number.POSITIVE_INFINITY;
@@ -15,7 +16,7 @@ export function combinedWatermark(inputs: Iterable<TimedInput>): number {
   let active = 0;
   let idle = 0;
   for (const input of inputs) {
-    if (input.ended) continue;
+    if (input.ended || input.watermarkMs === Number.POSITIVE_INFINITY) continue;
     if (input.idle) {
       idle++;
       if (input.watermarkMs > largestIdle) largestIdle = input.watermarkMs;

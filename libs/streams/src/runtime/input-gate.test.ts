@@ -70,6 +70,20 @@ describe('the watermark over several channels', () => {
   });
 });
 
+describe('the end of time', () => {
+  it('does not come while an idle channel has not ended: its windows are still to come', () => {
+    const { gate, channels } = gateOf(2);
+    const [a, b] = channels as [Channel, Channel];
+    a.watermarkMs = 10;
+    b.watermarkMs = 5;
+    b.idle = true;
+    expect(after(gate, () => undefined)).toBe(10);
+    expect(after(gate, () => void (a.watermarkMs = Number.POSITIVE_INFINITY))).toBe(10);
+    b.idle = false;
+    expect(after(gate, () => void (b.watermarkMs = Number.POSITIVE_INFINITY))).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
 describe('alignment', () => {
   it('reads no channel behind its barrier until the last one has it', () => {
     const { gate, channels } = gateOf(3);
