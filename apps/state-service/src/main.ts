@@ -14,6 +14,7 @@ import { startTelemetry, type Telemetry } from '@millrace/telemetry';
 import type { BackgroundFilesConfig } from './backend/background-files.ts';
 import { lsmBackend, memoryBackend, retainedBackend } from './backend/compose.ts';
 import { loadBackend } from './backend/load-backend.ts';
+import { readRole } from './role.ts';
 import { type ServerSecurity, StateServer } from './service/state-server.ts';
 import { helpText, readSettings, type ServiceSettings } from './settings.ts';
 
@@ -96,7 +97,7 @@ function logFatal(what: string, error: unknown): void {
   process.stderr.write(`${JSON.stringify({ level: 'error', message: what, error: errorToJson(error) })}\n`);
 }
 
-function exitOnSignals(service: Service, drainMs: number): void {
+function exitOnSignals(service: Pick<Service, 'stop'>, drainMs: number): void {
   let stopping = false;
   const stop = (): void => {
     if (stopping) return;
@@ -125,13 +126,32 @@ function exitOnFaults(): void {
   process.on('uncaughtException', exit('uncaught exception'));
 }
 
-async function main(argv: readonly string[]): Promise<void> {
+/** The other role: no tables, no gRPC; Temporal is loaded only here. */
+async function runCompactor(argv: readonly string[]): Promise<void> {
+  const { compactorHelp, readCompactorSettings } = await import('./compactor/settings.ts');
   if (argv.includes('--help')) {
-    process.stdout.write(`${helpText()}\n`);
+    process.stdout.write(`${compactorHelp()}\n`);
     return;
   }
+  const settings = readCompactorSettings(argv, process.env);
+  const { startCompactor } = await import('./compactor/compose.ts');
+  const compactor = await startCompactor(settings);
+  exitOnSignals(compactor, 0);
+  say({ ready: 'compactor', state: settings.state, metrics: compactor.metrics });
+}
+
+async function main(all: readonly string[]): Promise<void> {
   exitOnFaults();
   try {
+    const { role, rest: argv } = readRole(all, process.env);
+    if (role === 'compactor') {
+      await runCompactor(argv);
+      return;
+    }
+    if (argv.includes('--help')) {
+      process.stdout.write(`${helpText()}\n`);
+      return;
+    }
     const settings = readSettings(argv, process.env);
     const service = await start(settings);
     exitOnSignals(service, settings.drainMs);

@@ -116,7 +116,7 @@ export function helpText(): string {
     return `  --${flag.padEnd(12)} ${help} (${env}; default ${fallback})`;
   });
   return [
-    'state-service: serves state tables to task-runners over gRPC',
+    'state-service: serves state tables to task-runners over gRPC; with --role compactor it merges state files for them',
     '',
     ...rows,
     '  --help         this text',
