@@ -7,6 +7,7 @@ import { connectMillrace, type JobHandle, type MillraceClient } from '@millrace/
 export interface TestStackOptions {
   readonly runners: number;
   readonly slots: number;
+  readonly compactors?: number;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -23,6 +24,7 @@ export class TestStack implements AsyncDisposable {
       dataDir: join(this.directory, 'data'),
       runners: options.runners,
       slotsPerRunner: options.slots,
+      compactors: options.compactors ?? 0,
       temporalPort: 0,
       uiPort: 0,
       consolePort: 0,

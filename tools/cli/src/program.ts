@@ -27,6 +27,7 @@ interface CommonFlags {
 
 interface StackFlags extends CommonFlags {
   readonly runners: number;
+  readonly compactors: number;
   readonly slots: number;
   readonly state: string;
   readonly stateServices: number;
@@ -60,6 +61,7 @@ function common(command: Command): Command {
 function stackFlags(command: Command, ports: { temporal: number; ui: number; console: number }): Command {
   return common(command)
     .option('--runners <n>', 'task-runner processes', parseCount('runners', 1), 1)
+    .option('--compactors <n>', 'processes that merge state files for the task-runners', parseCount('compactors', 0), 0)
     .option('--slots <n>', 'slots of each task-runner', parseCount('slots', 1), 2)
     .addOption(
       new Option(
@@ -114,6 +116,7 @@ function embedded(flags: StackFlags): EmbeddedOptions {
   return {
     dataDir: resolve(flags.data),
     runners: flags.runners,
+    compactors: flags.compactors,
     slotsPerRunner: flags.slots,
     stateBackend: flags.state,
     stateServices: flags.stateServices,

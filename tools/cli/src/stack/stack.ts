@@ -23,6 +23,8 @@ export interface StackOptions {
   readonly stateBackend?: string;
   /** Default 1. */
   readonly stateServices?: number;
+  /** Processes that merge state files; with any, runners leave that to them. Default 0. */
+  readonly compactors?: number;
   /** 0 = any free port. */
   readonly temporalPort: number;
   readonly uiPort: number;
@@ -77,6 +79,11 @@ export class Stack {
 
   get console(): string {
     return String(this.#processes[0]?.readyLine?.console);
+  }
+
+  /** What a process has said when it was ready. */
+  readyLine(name: string): Readonly<Record<string, unknown>> | undefined {
+    return this.#processes.find((process) => process.spec.name === name)?.readyLine;
   }
 
   get pids(): Readonly<Record<string, number | undefined>> {
@@ -166,7 +173,7 @@ export class Stack {
   }
 
   async #startProcesses(): Promise<void> {
-    const { dataDir, runners, slotsPerRunner, consolePort, onProgress } = this.options;
+    const { dataDir, runners, slotsPerRunner, compactors = 0, consolePort, onProgress } = this.options;
     const logs = join(dataDir, 'logs');
     mkdirSync(logs, { recursive: true });
     const common = {
@@ -174,6 +181,7 @@ export class Stack {
       MILLRACE_STATE: pathToFileURL(resolve(dataDir, 'state')).href,
       NODE_COMPILE_CACHE: join(dataDir, 'compile-cache'),
       ...allocatorSettings,
+      ...(compactors > 0 ? { MILLRACE_COMPACTION: 'remote' } : {}),
       // The processes leave when the launcher is gone: their standard input ends.
       MILLRACE_EXIT_WITH_STDIN: '1',
       ...this.options.env,
@@ -195,6 +203,9 @@ export class Stack {
     for (let i = 1; i <= runners; i++) {
       const name = `task-runner-${i}`;
       starting.push(add(name, 'task-runner', { ...state, MILLRACE_RUNNER_SLOTS: String(slotsPerRunner) }));
+    }
+    for (let i = 1; i <= compactors; i++) {
+      starting.push(add(`compactor-${i}`, 'state-service', { MILLRACE_STATE_SERVICE_ROLE: 'compactor' }));
     }
     await Promise.all(starting);
   }
