@@ -1,4 +1,13 @@
 export { BlockCache, type BlockCacheOptions, type BlockOwner } from './block-cache.ts';
+export { type CachedFile } from './disk/cached-file.ts';
+export { type CachedReads, type FileCache, type FileThrough, noFileCache } from './disk/file-cache.ts';
+export {
+  type DiskCachePlace,
+  type DiskCacheSettings,
+  openDiskCache,
+  openDiskFiles,
+  type RunningDiskCache,
+} from './disk/open-disk-cache.ts';
 export {
   ExistenceFilter,
   type ExistenceFilterOptions,
@@ -7,3 +16,5 @@ export {
   type ExistenceStats,
 } from './existence/existence-filter.ts';
 export { type CacheAnswer, type CachedValue, OffHeapCache, type OffHeapCacheOptions } from './off-heap-cache.ts';
+export { type CachePolicyName, cachePolicies, cachePolicy } from './policies/policies.ts';
+export type { CachePolicy, PolicyFile } from './policies/policy.ts';

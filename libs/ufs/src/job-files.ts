@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { type CachedReads, type FileCache, type FileThrough, noFileCache } from '@millrace/cache';
 import type { Dfs, DfsWriter } from '@millrace/dfs';
 import { assert, type Clock, MillraceError, type Random } from '@millrace/kernel';
 import type { TraceContext } from '@millrace/telemetry';
@@ -19,6 +20,8 @@ export interface JobFilesOptions {
   readonly random: Random;
   /** Whose files these are, when they are made on behalf of another process; default: this one's own. */
   readonly delegation?: FileDelegation | undefined;
+  /** Copies of files, nearer than the file system: read first, written through. Default: none. */
+  readonly cache?: FileCache | undefined;
 }
 
 /**
@@ -30,10 +33,12 @@ export class JobFiles implements DelegatingFileStore {
   readonly #options: JobFilesOptions;
   readonly #own: FileIds;
   readonly #ids: FileIdSource;
+  readonly #cache: FileCache;
 
   constructor(options: JobFilesOptions) {
     const { generation, random, delegation } = options;
     this.#options = options;
+    this.#cache = options.cache ?? noFileCache;
     this.#own = new FileIds(generation, random);
     this.#ids = delegation === undefined ? this.#own : new DelegatedFileIds(delegation, random);
   }
@@ -41,17 +46,20 @@ export class JobFiles implements DelegatingFileStore {
   async create(parent?: TraceContext): Promise<FileWriter> {
     const { dfs, namespace, clock } = this.#options;
     const id = this.#ids.mint(clock.nowMs());
-    return new JobFileWriter(id, await dfs.createWriter(namespace.filePath(id), parent));
+    const path = namespace.filePath(id);
+    return new JobFileWriter({ id, path, writer: await dfs.createWriter(path, parent), through: this.#cache.create() });
   }
 
   open(file: FileRef): FileReader {
-    return new JobFileReader(this.#options.dfs, this.#options.namespace.pathOf(file), file);
+    const path = this.#options.namespace.pathOf(file);
+    return new JobFileReader(file, { dfs: this.#options.dfs, path, cached: this.#cache.open({ ...file, path }) });
   }
 
   discard(files: readonly FileRef[]): void {
     for (const { id } of files) {
       assert(this.#ids.minted(id), `discard of file ${id}, which was not made here: only its job's retention may`);
     }
+    this.#cache.forget(files);
     this.#options.reaper.discard(files.map((file) => this.#options.namespace.filePath(file.id)));
   }
 
@@ -73,52 +81,76 @@ export class JobFiles implements DelegatingFileStore {
   }
 }
 
+interface NewFile {
+  readonly id: string;
+  readonly path: string;
+  readonly writer: DfsWriter;
+  /** The copy; whatever becomes of it, it never fails the file. */
+  readonly through: FileThrough;
+}
+
 class JobFileWriter implements FileWriter {
   readonly id: string;
-  readonly #writer: DfsWriter;
+  readonly #file: NewFile;
   #sizeBytes = 0;
   #crc32 = 0;
 
-  constructor(id: string, writer: DfsWriter) {
-    this.id = id;
-    this.#writer = writer;
+  constructor(file: NewFile) {
+    this.id = file.id;
+    this.#file = file;
   }
 
   async append(bytes: Uint8Array): Promise<void> {
     // Before the write: the bytes are the caller's again as soon as the promise resolves.
     this.#crc32 = crc32(bytes, this.#crc32);
     this.#sizeBytes += bytes.length;
-    await this.#writer.append(bytes);
+    const copied = this.#file.through.append(bytes);
+    try {
+      await this.#file.writer.append(bytes);
+    } finally {
+      await copied;
+    }
   }
 
   async seal(): Promise<FileRef> {
-    await this.#writer.close();
-    return { id: this.id, sizeBytes: this.#sizeBytes, crc32: this.#crc32 };
+    const { id, path, writer, through } = this.#file;
+    await writer.close();
+    const file = { id, sizeBytes: this.#sizeBytes, crc32: this.#crc32 };
+    await through.seal({ ...file, path });
+    return file;
   }
 
-  abort(): Promise<void> {
-    return this.#writer.abort();
+  async abort(): Promise<void> {
+    await this.#file.through.abort();
+    await this.#file.writer.abort();
   }
+}
+
+interface FilePlace {
+  readonly dfs: Dfs;
+  readonly path: string;
+  readonly cached: CachedReads;
 }
 
 class JobFileReader implements FileReader {
   readonly file: FileRef;
-  readonly #dfs: Dfs;
-  readonly #path: string;
+  readonly #place: FilePlace;
 
-  constructor(dfs: Dfs, path: string, file: FileRef) {
+  constructor(file: FileRef, place: FilePlace) {
     this.file = file;
-    this.#dfs = dfs;
-    this.#path = path;
+    this.#place = place;
   }
 
-  /** Fewer bytes than asked for only at the end of the file. */
+  /** Fewer bytes than asked for only at the end of the file. Where the bytes come from is decided anew at each read. */
   async read(offset: number, length: number, parent?: TraceContext): Promise<Uint8Array> {
     const wanted = Math.max(0, Math.min(length, this.file.sizeBytes - offset));
-    const bytes = await this.#dfs.read(this.#path, offset, wanted, parent).catch((error: unknown) => {
-      throw error instanceof MillraceError && error.code === 'dfs-not-found' ? missing(this.#path, 'file') : error;
+    const { dfs, path, cached } = this.#place;
+    const copied = await cached.read(offset, wanted);
+    if (copied !== undefined) return copied;
+    const bytes = await dfs.read(path, offset, wanted, parent).catch((error: unknown) => {
+      throw error instanceof MillraceError && error.code === 'dfs-not-found' ? missing(path, 'file') : error;
     });
     if (bytes.length === wanted) return bytes;
-    throw corrupt(this.#path, `at ${offset} there are ${bytes.length} of ${wanted} bytes`);
+    throw corrupt(path, `at ${offset} there are ${bytes.length} of ${wanted} bytes`);
   }
 }

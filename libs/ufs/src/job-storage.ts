@@ -1,3 +1,4 @@
+import type { FileCache } from '@millrace/cache';
 import type { Dfs } from '@millrace/dfs';
 import type { Clock, Random } from '@millrace/kernel';
 import type { Telemetry } from '@millrace/telemetry';
@@ -16,6 +17,8 @@ export interface JobStorageOptions {
   readonly telemetry: Telemetry;
   /** For a process that makes files on behalf of another. */
   readonly delegation?: FileDelegation | undefined;
+  /** Copies of the job's files, nearer than the Dfs; closed by who opened it. */
+  readonly cache?: FileCache | undefined;
 }
 
 /** What one process of one attempt needs of the unified file system. `close` drains the reaper, not the Dfs. */
@@ -29,13 +32,13 @@ export interface JobStorage {
 }
 
 export function openJobStorage(options: JobStorageOptions): JobStorage {
-  const { dfs, clock, random, generation, delegation } = options;
+  const { dfs, clock, random, generation, delegation, cache } = options;
   const namespace = new JobNamespace(options.jobId);
   const reaper = new Reaper(options);
   return {
     dfs,
     namespace,
-    files: new JobFiles({ dfs, namespace, generation, reaper, clock, random, delegation }),
+    files: new JobFiles({ dfs, namespace, generation, reaper, clock, random, delegation, cache }),
     holders: new Holders(dfs),
     reaper,
     close: () => reaper.close(),
