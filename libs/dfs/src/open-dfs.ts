@@ -1,11 +1,13 @@
 import { fileURLToPath } from 'node:url';
-import { type Clock, MillraceError, type Random } from '@millrace/kernel';
+import type { Clock, Random } from '@millrace/kernel';
 import type { Telemetry } from '@millrace/telemetry';
 import type { Dfs } from './dfs.ts';
 import { LocalDfs } from './local/local-dfs.ts';
 import { MemoryDfs } from './memory-dfs.ts';
 import { MeteredDfs } from './metered-dfs.ts';
+import { backstopMs, type RemoteSettings } from './remote/remote-uri.ts';
 import { RetryingDfs } from './retrying-dfs.ts';
+import { badUri, UriParameters, type UriSource } from './uri-parameters.ts';
 
 export interface OpenDfsOptions {
   readonly clock: Clock;
@@ -15,14 +17,21 @@ export interface OpenDfsOptions {
   readonly setting?: string;
 }
 
+interface Opened {
+  readonly driver: Dfs;
+  /** Of drivers that send requests over a network. */
+  readonly settings?: RemoteSettings;
+}
+
 /**
- * Opens the file system that a setting names: `file:///directory`, a plain path (relative to the working directory) or
- * `memory:` (a new, empty one that ends with the process). `?fsync=false` behind a file URI gives up safety against
- * power loss for speed. The result counts, traces and retries.
+ * Opens the file system that a setting names: `file:///directory`, a plain path (relative to the working directory),
+ * `s3://bucket/prefix?parameters`, `hdfs://namenode:httpport/directory?parameters`, or `memory:` (a new, empty one
+ * that ends with the process). `?fsync=false` behind a file URI gives up safety against power loss for speed. The
+ * result counts, traces and retries. A driver's code is loaded when it is asked for.
  */
 export async function openDfs(uri: string, options: OpenDfsOptions): Promise<Dfs> {
   const { clock, random, telemetry } = options;
-  const driver = await openDriver(uri, options);
+  const { driver, settings } = await openDriver({ uri, setting: options.setting ?? 'dfs' }, options);
   const retries = telemetry.metrics.counter(
     'millrace_dfs_retries_total',
     'Requests to the distributed file system that were repeated.',
@@ -30,6 +39,8 @@ export async function openDfs(uri: string, options: OpenDfsOptions): Promise<Dfs
   return new RetryingDfs(new MeteredDfs(driver, { clock, telemetry }), {
     clock,
     random,
+    // A remote driver stops its own requests in time; an operation may be several.
+    ...(settings === undefined ? {} : { attemptsMax: settings.attempts, timeoutMs: backstopMs(settings) }),
     onRetry: (operation, error) => {
       retries.add(1, { code: error.code });
       telemetry.log.warn('file system request failed and is repeated', { operation, error: error.message });
@@ -37,55 +48,52 @@ export async function openDfs(uri: string, options: OpenDfsOptions): Promise<Dfs
   });
 }
 
-async function openDriver(uri: string, options: OpenDfsOptions): Promise<Dfs> {
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(uri)?.[1]?.toLowerCase();
+async function openDriver(source: UriSource, options: OpenDfsOptions): Promise<Opened> {
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(source.uri)?.[1]?.toLowerCase();
   switch (scheme) {
     case undefined:
-      if (uri === '') throw badUri(uri, options, 'it is empty');
-      return LocalDfs.open(uri, options);
+      if (source.uri === '') throw badUri(source, `it is empty; ${known}`);
+      return { driver: await LocalDfs.open(source.uri, options) };
     case 'file':
-      return openFile(uri, options);
+      return { driver: await openFile(source, options) };
     case 'memory':
-      return new MemoryDfs(options.clock);
+      return { driver: new MemoryDfs(options.clock) };
+    case 's3': {
+      const { openS3 } = await import('./s3/open-s3.ts');
+      return await openS3(source, options);
+    }
+    case 'hdfs': {
+      const { openHdfs } = await import('./hdfs/open-hdfs.ts');
+      return await openHdfs(source, options);
+    }
     default:
-      throw badUri(uri, options, `the scheme "${scheme}" is unknown`);
+      throw badUri(source, `the scheme "${scheme}" is unknown; ${known}`);
   }
 }
 
-function openFile(uri: string, options: OpenDfsOptions): Promise<Dfs> {
-  const url = parse(uri, options);
-  for (const key of url.searchParams.keys()) {
-    if (key !== 'fsync') throw badUri(uri, options, `the parameter "${key}" is unknown`);
-  }
-  const fsync = url.searchParams.get('fsync') ?? 'true';
-  if (fsync !== 'true' && fsync !== 'false') throw badUri(uri, options, 'fsync is neither true nor false');
+const known = 'use file:///directory, a path, s3://bucket/prefix, hdfs://namenode:9870/directory or memory:';
+
+function openFile(source: UriSource, options: OpenDfsOptions): Promise<Dfs> {
+  const url = parse(source);
+  const parameters = new UriParameters(source, url.searchParams);
+  const fsync = parameters.flag('fsync') ?? true;
+  parameters.end();
   url.search = '';
-  return LocalDfs.open(directoryOf(uri, url, options), { ...options, fsync: fsync === 'true' });
+  return LocalDfs.open(directoryOf(source, url), { ...options, fsync });
 }
 
-function parse(uri: string, options: OpenDfsOptions): URL {
+function parse(source: UriSource): URL {
   // `new URL` would read "file:state" as /state, which is not where its writer means.
-  if (!/^file:\/\//i.test(uri)) throw badUri(uri, options, 'a file URI starts with file:///');
-  try {
-    return new URL(uri);
-  } catch {
-    throw badUri(uri, options, 'it is no URI');
-  }
+  if (!/^file:\/\//i.test(source.uri)) throw badUri(source, 'a file URI starts with file:///');
+  const url = URL.parse(source.uri);
+  if (url === null) throw badUri(source, 'it is no URI');
+  return url;
 }
 
-function directoryOf(uri: string, url: URL, options: OpenDfsOptions): string {
+function directoryOf(source: UriSource, url: URL): string {
   try {
     return fileURLToPath(url);
   } catch (error) {
-    throw badUri(uri, options, error instanceof Error ? error.message : String(error));
+    throw badUri(source, error instanceof Error ? error.message : String(error));
   }
-}
-
-function badUri(uri: string, options: OpenDfsOptions, why: string): MillraceError {
-  const setting = options.setting ?? 'dfs';
-  return new MillraceError(
-    'bad-setting',
-    `setting "${setting}" is ${JSON.stringify(uri)}: ${why}; use file:///directory, a path or memory:`,
-    { details: { setting, value: uri } },
-  );
 }

@@ -251,6 +251,11 @@ export const errorCodes = {
     'The file system did not answer, or answered with a failure that may pass, until the retries were used up.',
     'Nothing if it recovers. Otherwise look at the named path and at the health of the store.',
   ),
+  'dfs-throttled': entry(
+    'retry',
+    'The file system answered that it gets too many requests (503, 429), or the rate limit of this client held one back for too long.',
+    'Nothing if it passes. Otherwise set `requestsPerSecond` in the URI of the file system below what the store allows, or raise its limit.',
+  ),
   'dfs-no-space': entry(
     'setup',
     'The file system has no space or quota left.',
