@@ -18,7 +18,7 @@ export {
 } from './record/fenced-object.ts';
 export type { Version } from './record/version.ts';
 export { type EraseReport, eraseJob } from './retention/erase.ts';
-export type { Standing, Verdict } from './retention/judge.ts';
+export { type JudgeContext, judgeFile, judgeRound, type Standing, type Verdict } from './retention/judge.ts';
 export { type HolderSource, readLiveHolders } from './retention/live-holders.ts';
 export { type RetireReport, type RetireRequest, retire } from './retention/retire.ts';
 export { type SweepReport, type SweepRequest, sweepOrphans } from './retention/sweep.ts';
