@@ -8,6 +8,9 @@ export interface TestStackOptions {
   readonly runners: number;
   readonly slots: number;
   readonly compactors?: number;
+  /** As `millrace run --state`. */
+  readonly stateBackend?: string;
+  readonly stateServices?: number;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -25,6 +28,8 @@ export class TestStack implements AsyncDisposable {
       runners: options.runners,
       slotsPerRunner: options.slots,
       compactors: options.compactors ?? 0,
+      stateBackend: options.stateBackend ?? 'lsm',
+      stateServices: options.stateServices ?? 1,
       temporalPort: 0,
       uiPort: 0,
       consolePort: 0,
