@@ -47,4 +47,10 @@ describe('the task-runner process', { timeout: 90_000 }, () => {
     expect(line).toMatchObject({ error: { code: 'bad-setting', details: { setting: 'slots' } } });
     expect(code).toBe(1);
   });
+
+  it('does not start with a disk cache that cannot store anything', async () => {
+    const { line, code } = await run(['--disk-cache', join(import.meta.filename, 'cache')]);
+    expect(line).toMatchObject({ error: { code: 'bad-setting', details: { setting: 'diskCache' } } });
+    expect(code).toBe(1);
+  });
 });

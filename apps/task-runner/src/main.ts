@@ -12,7 +12,7 @@ import { Attempts } from './attempt/attempts.ts';
 import { CompactionBroker } from './compaction/compaction-broker.ts';
 import { JobRegistry } from './jobs/job-registry.ts';
 import { RunnerServer } from './rpc/index.ts';
-import { type RunnerSettings, readSettings } from './settings.ts';
+import { diskCacheSettings, type RunnerSettings, readSettings } from './settings.ts';
 import { slotBudget } from './slots/slot-budget.ts';
 import type { StateServiceAccess } from './slots/slot-protocol.ts';
 import { RunnerWorker, TemporalCompactions } from './temporal/index.ts';
@@ -35,6 +35,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
   installTemporalRuntime(telemetry.log);
   const dfs = await openDfs(settings.state, { clock, random, telemetry, setting: 'state' });
   const server = new RunnerServer({ runnerId, clock, telemetry });
+  const diskCache = await openRunnerCache(diskCacheSettings(settings), { dfs, telemetry });
   const port = await server.listen(`${host}:${settings.port}`);
   const address = `${host}:${port}`;
   const budget = slotBudget(settings.slotMemory);
@@ -49,6 +50,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     stateService: readStateService(settings),
     compaction: { place: settings.compaction, broker: new CompactionBroker(compactions) },
     budget,
+    diskCache: diskCache?.place,
     slot: { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, workingSetBytes: budget.workingSetBytes },
     clock,
     random,
@@ -79,6 +81,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
       await server.close(500);
       metrics.close();
       await dfs.close();
+      await diskCache?.close();
       await running.shutdown();
     },
   };

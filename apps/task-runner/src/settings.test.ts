@@ -1,6 +1,6 @@
 import { SeededRandom } from '@millrace/kernel';
 import { describe, expect, it } from 'vitest';
-import { readSettings } from './settings.ts';
+import { diskCacheSettings, readSettings } from './settings.ts';
 
 const read = (argv: readonly string[], env: NodeJS.ProcessEnv = {}) => readSettings(argv, env, new SeededRandom(1));
 
@@ -30,7 +30,24 @@ describe('settings', () => {
     expect(read([]).stateService).toBeUndefined();
   });
 
+  it('give a disk cache where the state is remote, or where one is named, or none', () => {
+    expect(diskCacheSettings(read(['--state', 's3://bucket/millrace']))).toMatchObject({
+      directory: expect.stringMatching(/disk-cache$/),
+      bytesMax: 8 * 1024 ** 3,
+      policy: 'history',
+    });
+    expect(diskCacheSettings(read(['--state', '/data/state']))).toBeUndefined();
+    expect(diskCacheSettings(read(['--state', 'file:///data', '--disk-cache', '/ssd']))).toMatchObject({
+      directory: '/ssd',
+    });
+    expect(diskCacheSettings(read(['--state', 'hdfs://host/x', '--disk-cache', 'off']))).toBeUndefined();
+  });
+
   it.each([
+    [
+      ['--disk-cache-policy', 'mru'],
+      /setting "diskCachePolicy" is "mru": .*--disk-cache-policy or MILLRACE_DISK_CACHE_POLICY/,
+    ],
     [['--slots', 'many'], /setting "slots" is "many": .* Set --slots or MILLRACE_RUNNER_SLOTS\./],
     [
       ['--slot-memory', '1m'],

@@ -63,6 +63,11 @@ const schema = z.object({
         .filter((one) => one !== ''),
     )
     .pipe(z.array(z.string()).min(1, 'name at least one path, glob or package')),
+  /** Empty: beside the state when that is remote, otherwise none. `off`: none. */
+  diskCache: z.string(),
+  diskCacheBytes: size.pipe(z.number().min(mib, 'at least 1m')),
+  diskCacheReserve: size,
+  diskCachePolicy: z.enum(['history', 'lru', 's3-fifo']),
   runnerId: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'use letters, digits, ".", "_" and "-", at most 100'),
   host: z.string().min(1),
   port: integer(0, 65_535),
@@ -104,6 +109,10 @@ const sources = {
   },
   compaction: { flag: 'compaction', env: 'MILLRACE_COMPACTION', fallback: 'local' },
   jobs: { flag: 'jobs', env: 'MILLRACE_JOBS', fallback: resolve(import.meta.dirname, '../../../examples/*/*.ts') },
+  diskCache: { flag: 'disk-cache', env: 'MILLRACE_DISK_CACHE', fallback: '' },
+  diskCacheBytes: { flag: 'disk-cache-bytes', env: 'MILLRACE_DISK_CACHE_BYTES', fallback: '8g' },
+  diskCacheReserve: { flag: 'disk-cache-reserve', env: 'MILLRACE_DISK_CACHE_RESERVE', fallback: '2g' },
+  diskCachePolicy: { flag: 'disk-cache-policy', env: 'MILLRACE_DISK_CACHE_POLICY', fallback: 'history' },
   runnerId: { flag: 'runner-id', env: 'MILLRACE_RUNNER_ID', fallback: '' },
   host: { flag: 'host', env: 'MILLRACE_RUNNER_HOST', fallback: '127.0.0.1' },
   port: { flag: 'port', env: 'MILLRACE_RUNNER_PORT', fallback: '0' },
@@ -146,6 +155,26 @@ export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv, ra
     throw new MillraceError('bad-setting', text, { details: { setting: 'stateService' } });
   }
   return Object.freeze(settings);
+}
+
+/** The disk cache that the settings ask for: where it is named, or by default where the state is remote. */
+export function diskCacheSettings(settings: RunnerSettings): DiskCacheChoice | undefined {
+  const { diskCache, diskCacheBytes: bytesMax, diskCacheReserve: reserveBytes, diskCachePolicy: policy } = settings;
+  if (diskCache === 'off' || (diskCache === '' && !isRemote(settings.state))) return undefined;
+  return { directory: resolve(diskCache === '' ? '.millrace/disk-cache' : diskCache), bytesMax, reserveBytes, policy };
+}
+
+export interface DiskCacheChoice {
+  readonly directory: string;
+  readonly bytesMax: number;
+  readonly reserveBytes: number;
+  readonly policy: RunnerSettings['diskCachePolicy'];
+}
+
+/** Whether a file system lies across a network, by its URI. */
+function isRemote(uri: string): boolean {
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(uri)?.[1]?.toLowerCase();
+  return scheme !== undefined && scheme !== 'file' && scheme !== 'memory';
 }
 
 function readFlags(argv: readonly string[]): Record<string, string | undefined> {

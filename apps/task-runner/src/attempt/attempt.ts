@@ -4,6 +4,7 @@ import type { AttemptPlan, AttemptProgress, CallContext, CompactionPlace } from 
 import type { SlotSettings, SlotSnapshot, SlotStats } from '@millrace/streams';
 import type { MetricSource, Telemetry } from '@millrace/telemetry';
 import type { CompactionBroker } from '../compaction/compaction-broker.ts';
+import type { DiskCachePlace } from '../disk-cache/compose.ts';
 import { ExchangeBridge, exchangeLayout } from '../exchange/index.ts';
 import type { JobRegistry } from '../jobs/job-registry.ts';
 import type { AttemptCalls, BarrierCall, HostedAttempt } from '../rpc/index.ts';
@@ -24,6 +25,8 @@ export interface AttemptDeps {
   readonly stateService?: StateServiceAccess | undefined;
   /** Where the tables of jobs are compacted that do not say it, and the way to compactors; without it: in the slots. */
   readonly compaction?: { readonly place: CompactionPlace; readonly broker: CompactionBroker };
+  /** The runner's cache of files on the local disk. */
+  readonly diskCache?: DiskCachePlace | undefined;
   readonly budget: SlotBudget;
   readonly slot: SlotSettings;
   readonly clock: Clock;
@@ -173,7 +176,7 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     module: string,
     restore: Awaited<ReturnType<typeof readRestore>>,
   ): readonly SlotHost[] {
-    const { clock, dfsUri: dfs, backend, stateService, budget, slot } = this.#deps;
+    const { clock, dfsUri: dfs, backend, stateService, budget, slot, diskCache } = this.#deps;
     const { compaction } = this.#deps;
     const isRemote = backend === 'lsm' && (this.plan.compaction ?? compaction?.place) === 'remote';
     const { id, generation, lineage, parallelism, maxParallelism, options } = this.plan;
@@ -183,7 +186,7 @@ export class Attempt implements AttemptHandle, AttemptCalls {
       const runnerId = this.#runnerId;
       const { allowDroppedState } = this.plan;
       const compactions = isRemote ? compaction?.broker.connect() : undefined;
-      const own = { allowDroppedState, subtask, dfs, backend, budget, slot, runnerId, ports, compactions };
+      const own = { allowDroppedState, subtask, dfs, backend, budget, slot, runnerId, ports, compactions, diskCache };
       return new SlotHost({ ...same, ...own }, clock);
     });
   }

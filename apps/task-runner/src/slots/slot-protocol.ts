@@ -2,6 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { ErrorJson } from '@millrace/kernel';
 import type { OperatorSnapshot, SlotSettings, SlotSnapshot, SlotStats } from '@millrace/streams';
 import type { MetricFamily } from '@millrace/telemetry';
+import type { DiskCachePlace } from '../disk-cache/compose.ts';
 import type { SlotBudget } from './slot-budget.ts';
 
 /** What a slot's thread is started with (`workerData`). Plain data and ports only. */
@@ -23,6 +24,8 @@ export interface SlotDeployment {
   readonly backend: StateBackend;
   /** For the backend `remote`. */
   readonly stateService?: StateServiceAccess | undefined;
+  /** The runner's cache of files on the local disk. */
+  readonly diskCache?: DiskCachePlace | undefined;
   readonly budget: SlotBudget;
   readonly slot: SlotSettings;
   readonly runnerId: string;

@@ -29,6 +29,7 @@ import { buildGraph, createSlot, type InFlightFiles, type JobGraph, loadJob, typ
 import { type RunningTelemetry, startTelemetry, type Telemetry } from '@millrace/telemetry';
 import { type JobStorage, openJobStorage } from '@millrace/ufs';
 import { CompactionCaller } from '../compaction/compaction-caller.ts';
+import { openThreadCache } from '../disk-cache/compose.ts';
 // Not from the index: a slot's thread needs no gRPC, which takes long to load.
 import { PortTransport } from '../exchange/port-transport.ts';
 import type { BackgroundFilesConfig } from './background-files.ts';
@@ -63,14 +64,17 @@ interface OpenStore {
 
 /** The files of the thread that builds tables: it opens its own file system. */
 function backgroundFiles(): { specifier: string; config: BackgroundFilesConfig } {
-  const { dfs, id: jobId, generation } = deployment;
-  return { specifier: new URL('./background-files.ts', import.meta.url).href, config: { dfs, jobId, generation } };
+  const { dfs, id: jobId, generation, diskCache } = deployment;
+  const specifier = new URL('./background-files.ts', import.meta.url).href;
+  return { specifier, config: { dfs, jobId, generation, diskCache } };
 }
 
 async function openFiles(telemetry: Telemetry): Promise<{ storage: JobStorage; readonly close: () => Promise<void> }> {
   const common = { clock, random, telemetry };
   const dfs = await openDfs(deployment.dfs, { ...common, setting: 'state' });
-  const storage = openJobStorage({ dfs, jobId: deployment.id, generation: deployment.generation, ...common });
+  const { id: jobId, generation, diskCache } = deployment;
+  const cache = openThreadCache(diskCache, false);
+  const storage = openJobStorage({ dfs, jobId, generation, cache, ...common });
   return {
     storage,
     close: async () => {
