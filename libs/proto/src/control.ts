@@ -1,3 +1,7 @@
+import type { OperationStatus, Savepoint } from './operations.ts';
+
+export * from './operations.ts';
+
 /**
  * The plain JSON that crosses Temporal: inputs and results of workflows and activities. Small by contract (pointers
  * to objects, never file lists), so that no payload or history limit is near.
@@ -137,6 +141,8 @@ export interface ClaimedSlot {
   readonly lease: string;
   /** How long the runner keeps the slot for this claim; absent: not known. */
   readonly leaseMs?: number;
+  /** How long the runner keeps the slot for the next attempt of the same job, when one ends; absent: it does not. */
+  readonly keptMs?: number;
 }
 
 /** Input of `claimSlot`: who asks, for logs. */
@@ -232,7 +238,12 @@ export interface JobRecord {
   readonly closedRound: number;
   /** The newest checkpoints that retention gave up and whose objects may still be there. */
   readonly dropping: readonly CheckpointEntry[];
+  /** Owned by the user: no retention drops them. Absent in records that are older than savepoints. */
+  readonly savepoints?: readonly SavepointEntry[];
 }
+
+/** A registered checkpoint that the user keeps. */
+export interface SavepointEntry extends CheckpointEntry, Savepoint {}
 
 export interface RoundInput {
   readonly plan: AttemptPlan;
@@ -240,6 +251,10 @@ export interface RoundInput {
   readonly timeoutMs: number;
   /** Number of the round; the loop numbers rounds so that the round's workflow id can name it. */
   readonly checkpoint: number;
+  /** The attempt ends with this checkpoint: sources stop at its barrier, and slots end when it is complete. */
+  readonly stop?: boolean;
+  /** Names of savepoints to make of it; an empty name stands for the default. */
+  readonly savepoints?: readonly string[];
 }
 
 export interface RoundResult {
@@ -257,6 +272,9 @@ export const workflowTypes = {
   attempt: 'attempt',
   checkpointLoop: 'checkpointLoop',
   checkpointRound: 'checkpointRound',
+  rescale: 'rescale',
+  savepoint: 'savepoint',
+  stop: 'stop',
 } as const;
 
 /** Names of signals and queries, shared by workflows and clients. */
@@ -285,7 +303,10 @@ export type JobState =
   | 'waiting-for-slots'
   | 'running'
   | 'restarting'
+  | 'rescaling'
+  | 'stopping'
   | 'finished'
+  | 'stopped'
   | 'failed'
   | 'cancelled';
 
@@ -304,6 +325,8 @@ export interface JobStatus {
   readonly lastCheckpoint: RoundResult | null;
   readonly plan: AttemptPlan | null;
   readonly description: JobDescription | null;
+  /** What is being done to the job; absent in answers of older versions. */
+  readonly operation?: OperationStatus | null;
 }
 
 /** Answer of the query `status` of a `checkpointLoop` workflow. */
@@ -319,10 +342,10 @@ export interface LoopStatus {
   readonly recent: readonly RoundResult[];
 }
 
-/** Result of a `job` workflow that ended well, or was stopped by the signal `cancel`. */
+/** Result of a `job` workflow that ended well, was stopped with a last checkpoint, or by `cancel` without one. */
 export interface JobResult {
   readonly id: string;
-  readonly state: 'finished' | 'cancelled';
+  readonly state: 'finished' | 'stopped' | 'cancelled';
   readonly generation: number;
   readonly checkpoints: number;
   readonly lastCheckpoint: RoundResult | null;

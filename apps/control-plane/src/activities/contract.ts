@@ -51,6 +51,16 @@ export interface WatchInput {
   readonly silenceMaxMs: number;
 }
 
+export interface AttemptAddress {
+  readonly id: string;
+  readonly generation: number;
+  readonly runners: readonly RunnerAddress[];
+}
+
+export interface AwaitRunningInput extends AttemptAddress {
+  readonly parallelism: number;
+}
+
 /** What every step of a round names. */
 export interface RoundStep {
   readonly id: string;
@@ -60,6 +70,8 @@ export interface RoundStep {
   readonly parallelism: number;
   readonly maxParallelism: number;
   readonly runners: readonly RunnerAddress[];
+  /** See {@link RoundInput.stop}. */
+  readonly stop?: boolean;
 }
 
 /** The answer of `drain`: where the checkpoint's parts are listed, never the parts. */
@@ -75,6 +87,8 @@ export interface RegisterInput {
   readonly step: RoundStep;
   readonly drained: Drained;
   readonly checkpointsRetained: number;
+  /** See {@link RoundInput.savepoints}. */
+  readonly savepoints?: readonly string[];
 }
 
 /** Everything that the workflows ask of a control-plane process; all of it may be repeated at any time. */
@@ -84,6 +98,12 @@ export interface ControlActivities {
   finishJob(input: { readonly id: string; readonly generation: number }): Promise<void>;
   /** Never resolves while all runners answer; fails with `runner-lost`. */
   watchRunners(input: WatchInput): Promise<void>;
+  /** Resolves when every slot is open and a record was read, or none for a second; never while slots are missing. */
+  awaitRunning(input: AwaitRunningInput): Promise<{ readonly atMs: number }>;
+  /** The sources of the attempt read nothing more. */
+  endInputs(attempt: AttemptAddress): Promise<void>;
+  /** Those of the runners that answer as themselves now. */
+  liveRunners(runners: readonly RunnerAddress[]): Promise<readonly string[]>;
   barrier(step: RoundStep): Promise<void>;
   drain(step: RoundStep): Promise<Drained>;
   link(input: { readonly step: RoundStep; readonly drained: Drained }): Promise<void>;

@@ -4,6 +4,7 @@ import type { RetentionQueue } from '../storage/retention-queue.ts';
 import type { Sweeper } from '../storage/sweeper.ts';
 import type { Claim, ClaimInput, ControlActivities, PreparedJob } from './contract.ts';
 import { idOf, jobSettings, parseJobInput } from './job-input.ts';
+import { awaitRunning, liveRunners } from './look.ts';
 import { Round, type RoundDeps } from './round.ts';
 import { asActivity, type ShellDeps } from './shell.ts';
 import { watchRunners } from './watch.ts';
@@ -27,6 +28,9 @@ export function controlActivities(deps: ControlDeps): ControlActivities {
       deps.sweeper.request(owner.id);
     }, deps),
     watchRunners: asActivity((input, scope) => watchRunners(input, deps, scope), deps),
+    awaitRunning: asActivity((input, scope) => awaitRunning(input, deps, scope), deps),
+    endInputs: asActivity((attempt, scope) => round.endInputs(attempt, scope), deps),
+    liveRunners: asActivity((runners, scope) => liveRunners(runners, deps, scope), deps),
     barrier: asActivity((step, scope) => round.barrier(step, scope), deps),
     drain: asActivity((step, scope) => round.drain(step, scope), deps),
     link: asActivity((input, scope) => round.link(input, scope), deps),

@@ -3,7 +3,7 @@ import type { CheckpointContents, CheckpointEntry, RoundResult } from '@millrace
 import type { Telemetry } from '@millrace/telemetry';
 import { findCheckpoint, registered, roundBegun, roundClosed } from '../record/transitions.ts';
 import type { ControlStorage } from '../storage/control-storage.ts';
-import type { Drained, RegisterInput, RoundStep, RunnerAddress } from './contract.ts';
+import type { AttemptAddress, Drained, RegisterInput, RoundStep, RunnerAddress } from './contract.ts';
 import type { FailPoint } from './fail-points.ts';
 import type { RunnerClient, RunnerClients } from './runner-clients.ts';
 import type { StepScope } from './scope.ts';
@@ -43,7 +43,8 @@ export class Round {
     await failPoint('barrier.before-record');
     await storage.updateRecord(step, (record) => roundBegun(record, step), scope.parent);
     await failPoint('barrier.before-inject');
-    await this.#each(step, (client, request) => client.call.injectBarrier(request, this.#how(scope)));
+    const stop = step.stop === true;
+    await this.#each(step, (client, request) => client.call.injectBarrier({ ...request, stop }, this.#how(scope)));
     await failPoint('barrier.after-inject');
   }
 
@@ -92,6 +93,14 @@ export class Round {
     await failPoint('link.after-hold');
   }
 
+  /** The sources of the attempt read nothing more; a last round follows by itself. */
+  async endInputs({ id, generation, runners }: AttemptAddress, scope: StepScope): Promise<void> {
+    await this.#deps.runners.each(runners, (client, { runnerId }) => {
+      const target = { job: id, generation: BigInt(generation), runnerId };
+      return client.call.endInputs({ target }, this.#how(scope));
+    });
+  }
+
   async register(input: RegisterInput, scope: StepScope): Promise<void> {
     const { failPoint, storage, clock } = this.#deps;
     const { step, drained } = input;
@@ -106,10 +115,11 @@ export class Round {
       last: drained.last,
     };
     await failPoint('register.before-commit');
-    const how = { id: step.id, retained: input.checkpointsRetained };
+    const { checkpointsRetained: retained, savepoints = [] } = input;
+    const how = { id: step.id, retained, savepoints };
     await storage.updateRecord(step, (record) => registered(record, entry, how), scope.parent);
     await failPoint('register.after-commit');
-    await this.#complete(step, drained.last, scope);
+    await this.#complete(step, endsWith(step, drained), scope);
     await failPoint('register.after-complete');
   }
 
@@ -119,7 +129,7 @@ export class Round {
     await failPoint('abort.after-close');
     const entry = findCheckpoint(record, step);
     if (entry !== undefined) {
-      await this.#complete(step, entry.last, scope);
+      await this.#complete(step, endsWith(step, entry), scope);
       const { checkpoint, path, bytesPut, bytesLinked, last } = entry;
       return { checkpoint, path, bytesPut, bytesLinked, last, durationMs: 0 };
     }
@@ -172,6 +182,11 @@ export class Round {
   ): { timeoutMs: number; parent: string | undefined; signal: AbortSignal } {
     return { timeoutMs, parent: scope.parent, signal: scope.signal };
   }
+}
+
+/** Whether slots end with this checkpoint. */
+function endsWith(step: RoundStep, checkpoint: { readonly last: boolean }): boolean {
+  return checkpoint.last || step.stop === true;
 }
 
 function requestOf(step: RoundStep, runner: RunnerAddress) {

@@ -1,5 +1,5 @@
 import { MillraceError } from '@millrace/kernel';
-import type { CheckpointEntry, JobRecord } from '@millrace/proto/control';
+import type { CheckpointEntry, JobRecord, SavepointEntry } from '@millrace/proto/control';
 import type { ClaimInput, RoundStep } from '../activities/contract.ts';
 
 /**
@@ -81,17 +81,56 @@ export function registered(record: JobRecord | undefined, entry: CheckpointEntry
   }
   const all = [...current.checkpoints, entry];
   const surplus = all.slice(0, Math.max(0, all.length - Math.max(1, how.retained)));
+  const savepoints = withSavepoints(current.savepoints ?? [], entry, how.savepoints ?? []);
+  const kept = new Set(savepoints.map((savepoint) => savepoint.path));
+  const dropped = surplus.filter((one) => !kept.has(one.path));
   return {
     ...current,
     checkpoints: all.slice(surplus.length),
-    dropping: surplus.length === 0 ? current.dropping : bounded([...current.dropping, ...surplus]),
+    dropping: dropped.length === 0 ? current.dropping : bounded([...current.dropping, ...dropped]),
+    ...(savepoints.length === 0 ? {} : { savepoints }),
   };
+}
+
+/** A name that is taken (whoever asked has looked before) gets the checkpoint's number behind it. */
+function withSavepoints(
+  savepoints: readonly SavepointEntry[],
+  entry: CheckpointEntry,
+  names: readonly string[],
+): readonly SavepointEntry[] {
+  const all = [...savepoints];
+  for (const wanted of names) {
+    const name = wanted === '' ? `savepoint-${entry.checkpoint}` : wanted;
+    const isTaken = all.some((one) => one.name === name);
+    all.push({ ...entry, name: isTaken ? `${name}-${entry.checkpoint}` : name });
+  }
+  return all;
+}
+
+/** Every checkpoint that somebody may still start from. */
+export function liveCheckpoints(record: JobRecord): readonly CheckpointEntry[] {
+  const { checkpoints, savepoints = [] } = record;
+  const paths = new Set(checkpoints.map((entry) => entry.path));
+  return [...checkpoints, ...savepoints.filter((entry) => !paths.has(entry.path))];
+}
+
+/** The user needs this savepoint no longer: what no checkpoint holds any more is given up. */
+export function savepointReleased(record: JobRecord, name: string): JobRecord {
+  const { savepoints = [], checkpoints, dropping } = record;
+  const released = savepoints.find((entry) => entry.name === name);
+  if (released === undefined) return record;
+  const left = savepoints.filter((entry) => entry !== released);
+  const isHeld = [...left, ...checkpoints].some((entry) => entry.path === released.path);
+  const { name: _, ...entry } = released;
+  return { ...record, savepoints: left, dropping: isHeld ? dropping : bounded([...dropping, entry]) };
 }
 
 export interface RegisterOptions {
   readonly id: string;
   /** Checkpoints to keep, this one included. */
   readonly retained: number;
+  /** Names of savepoints to make of it. */
+  readonly savepoints?: readonly string[];
 }
 
 /** Given-up checkpoints whose objects are known to be gone need not be listed any more. */

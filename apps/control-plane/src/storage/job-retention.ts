@@ -2,6 +2,7 @@ import type { Dfs } from '@millrace/dfs';
 import type { Clock } from '@millrace/kernel';
 import type { CheckpointEntry, JobRecord } from '@millrace/proto/control';
 import { JobNamespace, type Reaper, retire, type SweepReport, sweepOrphans } from '@millrace/ufs';
+import { liveCheckpoints } from '../record/transitions.ts';
 import type { HolderCache } from './holder-cache.ts';
 
 export interface JobRetentionOptions {
@@ -57,10 +58,11 @@ export class JobRetention {
     const { clock, reaper } = this.#options;
     const nowMs = clock.nowMs();
     const namespace = new JobNamespace(record.id);
+    const live = liveCheckpoints(record);
     const report = await sweepOrphans(this.#source(namespace), reaper, {
-      liveHolders: await this.#liveSnapshots(record.checkpoints),
+      liveHolders: await this.#liveSnapshots(live),
       // Given-up checkpoints are dropped by their descriptions, so these stay until that is done.
-      liveCheckpoints: [...record.checkpoints, ...record.dropping].map((entry) => entry.path),
+      liveCheckpoints: [...live, ...record.dropping].map((entry) => entry.path),
       liveGeneration: record.finished ? Number.POSITIVE_INFINITY : record.generation,
       settledCheckpoint: settledCheckpoint(record),
       graceMs,
@@ -76,7 +78,7 @@ export class JobRetention {
    * files themselves, so nothing hangs on them.
    */
   async #deadHolders(namespace: JobNamespace, record: JobRecord, untilMs: number): Promise<readonly string[]> {
-    const known = [...record.checkpoints, ...record.dropping];
+    const known = [...liveCheckpoints(record), ...record.dropping];
     const kept = new Set(known.map((entry) => checkpointHolderPath(record.id, entry.checkpoint, entry.generation)));
     const settled = settledCheckpoint(record) ?? 0;
     const dead: string[] = [];

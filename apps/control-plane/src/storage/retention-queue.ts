@@ -1,6 +1,6 @@
 import type { Clock } from '@millrace/kernel';
 import type { Telemetry } from '@millrace/telemetry';
-import { forgotten } from '../record/transitions.ts';
+import { forgotten, liveCheckpoints } from '../record/transitions.ts';
 import type { ControlStorage } from './control-storage.ts';
 
 export interface RetentionQueueOptions {
@@ -86,7 +86,7 @@ export class RetentionQueue {
       const record = await storage.readRecord(id);
       if (record === undefined || record.generation !== generation || record.dropping.length === 0) return;
       const wanted = record.dropping.slice(-entriesPerPass).reverse();
-      const gone = await storage.drop(id, wanted, record.checkpoints);
+      const gone = await storage.drop(id, wanted, liveCheckpoints(record));
       if (gone.length > 0) await storage.updateRecord(round, (current) => forgotten(current, round, gone));
       if (gone.length === wanted.length) return;
       const left = record.dropping.length - gone.length;

@@ -50,7 +50,7 @@ function inputHash(interceptors: readonly string[]): string {
     ...globSync('*.ts', { cwd: workflows })
       .sort()
       .map((file) => join(workflows, file)),
-    fileURLToPath(import.meta.resolve('@millrace/proto/control')),
+    ...protoFiles(),
     ...interceptors,
     ...[
       '@temporalio/workflow',
@@ -63,6 +63,12 @@ function inputHash(interceptors: readonly string[]): string {
     0,
     32,
   );
+}
+
+/** What workflows import of the JSON types. */
+function protoFiles(): readonly string[] {
+  const directory = dirname(fileURLToPath(import.meta.resolve('@millrace/proto/control')));
+  return ['control.ts', 'operations.ts'].map((file) => join(directory, file));
 }
 
 function sha256(text: string): string {

@@ -1,4 +1,11 @@
-import { type AttemptPlan, type JobSettings, type RoundResult, signals } from '@millrace/proto/control';
+import {
+  type AttemptPlan,
+  type AttemptRunning,
+  type JobSettings,
+  operationSignals,
+  type RoundResult,
+  signals,
+} from '@millrace/proto/control';
 import {
   CancellationScope,
   getExternalWorkflowHandle,
@@ -11,7 +18,7 @@ import {
 import type { Claim, RunnerActivities, RunnerAddress } from '../activities/contract.ts';
 import { setAttributes } from './attributes.ts';
 import { checkpointLoop, type LoopResult } from './checkpoint-loop.ts';
-import { claimSlots } from './claim-slots.ts';
+import { claimSlots, type HeldSlot } from './claim-slots.ts';
 import { causeOf, endWith } from './failures.ts';
 import { longControl, runAttemptOptions } from './proxies.ts';
 import { distinctRunners } from './runners.ts';
@@ -21,11 +28,17 @@ export interface AttemptInput {
   readonly settings: JobSettings;
   readonly claim: Claim;
   readonly codeHash: string;
+  /** Slots that runners keep for this attempt. */
+  readonly held?: readonly HeldSlot[];
+  /** Tell the job when every slot is open. */
+  readonly tellWhenRunning?: boolean;
 }
 
 export interface AttemptResult {
   readonly roundsDone: number;
   readonly last: RoundResult;
+  /** It was stopped by an order of the job; else its inputs have ended. */
+  readonly stopped?: boolean;
 }
 
 /**
@@ -66,7 +79,12 @@ async function makePlan(input: AttemptInput): Promise<AttemptPlan> {
     parallelism: settings.parallelism,
     maxParallelism: settings.maxParallelism,
     options: settings.options,
-    slots: await claimSlots(settings.id, claim.generation, settings.parallelism),
+    slots: await claimSlots({
+      id: settings.id,
+      generation: claim.generation,
+      parallelism: settings.parallelism,
+      held: input.held ?? [],
+    }),
     restoreFrom: claim.restoreFrom,
     ...(settings.allowDroppedState === true ? { allowDroppedState: true } : {}),
     ...(settings.overtakeAfterMs === undefined ? {} : { overtakeAfterMs: settings.overtakeAfterMs }),
@@ -97,7 +115,20 @@ async function runPlan(plan: AttemptPlan, runners: readonly RunnerAddress[], inp
     unfinished.delete(runnerId);
   });
   const ends = Promise.all([loop.result(), ...runs]).then(([result]) => result);
+  if (input.tellWhenRunning === true) void tellWhenRunning(plan, runners).catch(() => undefined);
   return await Promise.race([ends, watch(plan, unfinished)]);
+}
+
+/** What fails here fails the attempt by itself. */
+async function tellWhenRunning(plan: AttemptPlan, runners: readonly RunnerAddress[]): Promise<void> {
+  const { parent } = workflowInfo();
+  if (parent === undefined) return;
+  const { id, generation, parallelism } = plan;
+  const { atMs } = await longControl.awaitRunning.executeWithOptions({ summary: 'wait until every slot is open' }, [
+    { id, generation, parallelism, runners },
+  ]);
+  const running: AttemptRunning = { generation, atMs };
+  await getExternalWorkflowHandle(parent.workflowId, parent.runId).signal(operationSignals.attemptRunning, running);
 }
 
 /** Fails when a runner that still has work is lost. A runner may go away once its part is done. */

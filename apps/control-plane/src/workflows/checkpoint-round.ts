@@ -6,8 +6,8 @@ import { control, longControl } from './proxies.ts';
 import { distinctRunners } from './runners.ts';
 
 /** What the steps of a round are told. */
-export function roundStep(input: Pick<RoundInput, 'plan' | 'checkpoint'>): RoundStep {
-  const { plan, checkpoint } = input;
+export function roundStep(input: Pick<RoundInput, 'plan' | 'checkpoint' | 'stop'>): RoundStep {
+  const { plan, checkpoint, stop } = input;
   return {
     id: plan.id,
     generation: plan.generation,
@@ -16,6 +16,7 @@ export function roundStep(input: Pick<RoundInput, 'plan' | 'checkpoint'>): Round
     parallelism: plan.parallelism,
     maxParallelism: plan.maxParallelism,
     runners: distinctRunners(plan.slots),
+    ...(stop === true ? { stop } : {}),
   };
 }
 
@@ -37,8 +38,15 @@ export async function checkpointRound(input: RoundInput): Promise<RoundResult> {
       const drained = await longControl.drain.executeWithOptions({ summary: `${name}: drain and flush` }, [step]);
       await control.link.executeWithOptions({ summary: `${name}: hold ${drained.path}` }, [{ step, drained }]);
       await control.register.executeWithOptions(
-        { summary: `${name}: commit${drained.last ? ', last of the job' : ''}` },
-        [{ step, drained, checkpointsRetained: input.checkpointsRetained }],
+        { summary: `${name}: commit${drained.last ? ', last of the job' : step.stop ? ', last of the attempt' : ''}` },
+        [
+          {
+            step,
+            drained,
+            checkpointsRetained: input.checkpointsRetained,
+            ...(input.savepoints === undefined ? {} : { savepoints: input.savepoints }),
+          },
+        ],
       );
       return {
         checkpoint: input.checkpoint,

@@ -10,7 +10,9 @@ import {
   signals,
 } from '@millrace/proto/control';
 import {
+  allHandlersFinished,
   CancellationScope,
+  condition,
   continueAsNew,
   defineQuery,
   defineSignal,
@@ -26,8 +28,11 @@ import type { Claim, PreparedJob } from '../activities/contract.ts';
 import { type AttemptResult, attempt } from './attempt.ts';
 import { setAttributes } from './attributes.ts';
 import { backoffMs } from './backoff.ts';
+import { type ChangeHost, Changes } from './changes.ts';
+import { type HeldSlot, keptSlots } from './claim-slots.ts';
 import { type Cause, causeOf, endWith } from './failures.ts';
 import { control, jobCode } from './proxies.ts';
+import { distinctRunners } from './runners.ts';
 import { attemptsPerRun, claimsMax } from './timeouts.ts';
 
 /** What one run of the workflow hands to the next. */
@@ -59,6 +64,7 @@ export async function job(input: unknown, carried?: JobCarried): Promise<JobResu
   try {
     return await run.scope.run(() => run.toEnd(input));
   } catch (error) {
+    await run.end();
     if (isCancellation(error) && run.cancelRequested) {
       run.enter('cancelled', 'Cancelled by signal.');
       return run.result('cancelled', null);
@@ -71,9 +77,14 @@ export async function job(input: unknown, carried?: JobCarried): Promise<JobResu
   }
 }
 
-class JobRun {
+/** What became of an attempt; `replaced`: it was ended for another one to begin. */
+type Outcome = { readonly result: AttemptResult } | { readonly cause: Cause } | { readonly replaced: true };
+
+class JobRun implements ChangeHost {
   readonly scope = new CancellationScope();
   cancelRequested = false;
+  ended = false;
+  readonly #changes: Changes;
   #settings: JobSettings | undefined;
   #description: JobDescription | undefined;
   #state: JobState = 'starting';
@@ -86,6 +97,10 @@ class JobRun {
   #failures = 0;
   #newestCheckpoint = 0;
   #lastFailure: string | null = null;
+  /** Of the attempt that runs. */
+  #attemptScope: CancellationScope | undefined;
+  /** Slots of the attempt that has ended; its runners keep them for a moment. */
+  #left: { readonly plan: AttemptPlan; readonly atMs: number; readonly cause?: Cause } | undefined;
 
   constructor(carried: JobCarried | undefined) {
     if (carried !== undefined) {
@@ -102,7 +117,38 @@ class JobRun {
     setHandler(cancelSignal, () => this.requestCancel());
     setHandler(attemptPlanned, (plan) => this.planned(plan));
     setHandler(jobStatus, () => this.status());
+    this.#changes = new Changes(this);
     if (carried?.cancelRequested === true) this.requestCancel();
+  }
+
+  get id(): string {
+    return this.#settings?.id ?? workflowInfo().workflowId;
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get plan(): AttemptPlan | null {
+    return this.#plan;
+  }
+
+  get settings(): JobSettings | undefined {
+    return this.#settings;
+  }
+
+  get loop(): string | undefined {
+    return this.#plan?.checkpointLoopId;
+  }
+
+  replaceAttempt(): void {
+    this.#attemptScope?.cancel();
+  }
+
+  /** Nothing is done to the job any more; resolves when whoever waited for that has been told. */
+  async end(): Promise<void> {
+    this.ended = true;
+    await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
   }
 
   requestCancel(): void {
@@ -113,6 +159,8 @@ class JobRun {
   planned(plan: AttemptPlan): void {
     if (plan.generation !== this.#generation) return;
     this.#plan = plan;
+    // Whoever watches the attempt says when it runs.
+    if (this.#changes.isWatching) return;
     this.enter(
       'running',
       `Attempt ${plan.generation} runs on ${new Set(plan.slots.map((s) => s.runnerId)).size} runner(s).`,
@@ -129,7 +177,7 @@ class JobRun {
 
   status(): JobStatus {
     return {
-      id: this.#settings?.id ?? workflowInfo().workflowId,
+      id: this.id,
       job: this.#settings?.job ?? '',
       state: this.#state,
       details: this.#details,
@@ -140,12 +188,13 @@ class JobRun {
       lastCheckpoint: null,
       plan: this.#plan,
       description: this.#description ?? null,
+      operation: this.#changes.status,
     };
   }
 
-  result(state: 'finished' | 'cancelled', outcome: AttemptResult | null): JobResult {
+  result(state: JobResult['state'], outcome: AttemptResult | null): JobResult {
     return {
-      id: this.status().id,
+      id: this.id,
       state,
       generation: this.#generation,
       checkpoints: outcome?.roundsDone ?? 0,
@@ -159,19 +208,58 @@ class JobRun {
     setAttributes({ job: settings.job, parallelism: settings.parallelism, state: this.#state });
     this.#description ??= await this.#describe(settings);
     for (;;) {
-      if (this.#attempts >= attemptsPerRun || (this.#attempts > 0 && workflowInfo().continueAsNewSuggested)) {
+      const isLong = this.#attempts >= attemptsPerRun || (this.#attempts > 0 && workflowInfo().continueAsNewSuggested);
+      // What is being done to the job ends in the run in which it has begun.
+      if (isLong && allHandlersFinished()) {
         return await continueAsNew<typeof job>(input, this.#carry(settings, this.#description));
       }
       const claim = await this.#claim(input, settings);
-      settings = this.#settings ?? settings;
+      settings = this.#changes.beforeAttempt(this.#settings ?? settings);
+      this.#useSettings(settings);
       const outcome = await this.#attempt(settings, this.#description, claim);
-      if ('result' in outcome) {
+      this.#leave(outcome);
+      if ('cause' in outcome) this.#afterFailure(outcome.cause);
+      if (!('result' in outcome)) continue;
+      const { result } = outcome;
+      if (result.stopped !== true) {
         await control.finishJob({ id: settings.id, generation: this.#generation });
+        this.#changes.finished(result.last);
+        await this.end();
         this.enter('finished', 'Every input has ended and every output is committed.');
-        return this.result('finished', outcome.result);
+        return this.result('finished', result);
       }
-      this.#afterFailure(outcome.cause);
+      if (!this.#changes.stopped(result.last)) continue;
+      await this.end();
+      this.enter('stopped', `Stopped with checkpoint ${result.last.checkpoint}; start it again to go on from there.`);
+      return this.result('stopped', result);
     }
+  }
+
+  #useSettings(settings: JobSettings): void {
+    const { parallelism } = settings;
+    if (parallelism !== this.#settings?.parallelism) setAttributes({ parallelism });
+    this.#settings = settings;
+  }
+
+  #leave(outcome: Outcome): void {
+    const plan = this.#plan;
+    this.#plan = null;
+    this.#left =
+      plan === null ? undefined : { plan, atMs: Date.now(), ...('cause' in outcome ? { cause: outcome.cause } : {}) };
+  }
+
+  /** Slots that runners keep for the next attempt. After a failure they are asked whether they still live. */
+  async #held(parallelism: number): Promise<readonly HeldSlot[]> {
+    const claimed = this.#changes.takeHeld();
+    if (this.#left === undefined) return claimed;
+    const { plan, atMs, cause } = this.#left;
+    if (cause !== undefined && (cause.code === 'lease-lapsed' || cause.code === 'timeout')) return claimed;
+    const lost = typeof cause?.details.runnerId === 'string' ? cause.details.runnerId : undefined;
+    const kept = keptSlots(plan.slots, { atMs, count: parallelism - claimed.length, lost });
+    if (cause === undefined || kept.length === 0) return [...kept, ...claimed];
+    const runners = distinctRunners(kept.map(({ slot }) => slot));
+    const live = new Set(await control.liveRunners.executeWithOptions({ summary: 'who is still there' }, [runners]));
+    return [...kept.filter(({ slot }) => live.has(slot.runnerId)), ...claimed];
   }
 
   async #prepare(input: unknown): Promise<JobSettings> {
@@ -242,30 +330,44 @@ class JobRun {
     }
   }
 
-  async #attempt(
-    settings: JobSettings,
-    description: JobDescription,
-    claim: Claim,
-  ): Promise<{ readonly result: AttemptResult } | { readonly cause: Cause }> {
-    this.enter('waiting-for-slots', `Waiting for ${settings.parallelism} free slot(s) of task-runners.`);
+  async #attempt(settings: JobSettings, description: JobDescription, claim: Claim): Promise<Outcome> {
+    const tellWhenRunning = this.#changes.isWatching;
+    if (!tellWhenRunning)
+      this.enter('waiting-for-slots', `Waiting for ${settings.parallelism} free slot(s) of task-runners.`);
+    const held = await this.#held(settings.parallelism);
+    const scope = new CancellationScope();
+    this.#attemptScope = scope;
     try {
-      const result = await executeChild(attempt, {
-        workflowId: `${settings.id}-attempt-${claim.generation}`,
-        args: [{ settings, claim, codeHash: description.codeHash }],
-        parentClosePolicy: ParentClosePolicy.TERMINATE,
-        staticSummary: `attempt ${claim.generation} of ${settings.id}`,
-        staticDetails: `Starts from ${claim.restoreFrom ?? 'empty state'}.`,
-      });
+      const result = await scope.run(() =>
+        executeChild(attempt, {
+          workflowId: `${settings.id}-attempt-${claim.generation}`,
+          args: [
+            {
+              settings,
+              claim,
+              codeHash: description.codeHash,
+              ...(held.length === 0 ? {} : { held }),
+              ...(tellWhenRunning ? { tellWhenRunning } : {}),
+            },
+          ],
+          parentClosePolicy: ParentClosePolicy.TERMINATE,
+          staticSummary: `attempt ${claim.generation} of ${settings.id}`,
+          staticDetails: `Starts from ${claim.restoreFrom ?? 'empty state'}.`,
+        }),
+      );
       return { result };
     } catch (error) {
-      if (isCancellation(error)) throw error;
-      return { cause: causeOf(error) };
+      if (!isCancellation(error)) return { cause: causeOf(error) };
+      if (this.scope.consideredCancelled || !scope.consideredCancelled) throw error;
+      return { replaced: true };
+    } finally {
+      this.#attemptScope = undefined;
     }
   }
 
   #afterFailure(cause: Cause): void {
     this.#lastFailure = `${cause.message} (${cause.code})`;
-    this.#plan = null;
+    if (this.#changes.failed(cause)) return;
     if (cause.kind === 'input' || cause.code === 'job-generation-fenced') throw this.#giveUp(endWith(cause));
     if (!harmless.has(cause.code)) this.#failures += 1;
     this.enter('restarting', 'Restarts from the last checkpoint.');

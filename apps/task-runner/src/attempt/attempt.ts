@@ -58,6 +58,8 @@ export class Attempt implements AttemptHandle, AttemptCalls {
   /** Answers of the slots by round. */
   readonly #rounds = new Map<number, Promise<readonly SlotSnapshot[]>>();
   #slots: readonly SlotHost[] = [];
+  /** The round with which the attempt is to stop; a later one says that it has failed. */
+  #stopRound: number | undefined;
 
   /** Starts at once, after `before` (the end of an older attempt of the job here). */
   constructor(deps: AttemptDeps, plan: AttemptPlan, place: { runnerId: string; before: Promise<void> }) {
@@ -88,9 +90,14 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     await this.done.catch(() => undefined);
   }
 
+  get stopped(): boolean {
+    return this.#stopRound !== undefined;
+  }
+
   async injectBarrier({ checkpoint, stop }: BarrierCall, context: CallContext): Promise<void> {
     const slots = await this.#started.promise;
     if (this.#rounds.has(checkpoint)) return;
+    this.#stopRound = stop ? checkpoint : undefined;
     // The last barrier overtakes nothing: what it would overtake this attempt would still process.
     const overtakeAfterMs = stop ? undefined : this.plan.overtakeAfterMs;
     const barrier = { checkpoint, parent: context.parent, overtakeAfterMs, stop };

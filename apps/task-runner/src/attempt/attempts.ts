@@ -51,6 +51,7 @@ function refused(error: MillraceError): AttemptHandle {
   return {
     done,
     inputsEnded: new Promise(() => undefined),
+    stopped: false,
     progress: () => ({ recordsIn: 0, recordsOut: 0 }),
     cancel: () => Promise.resolve(),
   };

@@ -79,6 +79,7 @@ async function openFiles(telemetry: Telemetry): Promise<{ storage: JobStorage; r
     storage,
     close: async () => {
       await storage.close();
+      cache?.close();
       await dfs.close();
     },
   };
@@ -215,6 +216,8 @@ function handle(slot: Slot, request: SlotRequest): void {
 function reportFigures(slot: Slot, running: RunningTelemetry): () => void {
   const stats = (): void => report({ kind: 'stats', stats: slot.stats() });
   const metrics = (): void => report({ kind: 'metrics', families: running.metrics.collect() });
+  // At once, for somebody may wait until the slot is there.
+  stats();
   const timers = [setInterval(stats, statsIntervalMs), setInterval(metrics, metricsIntervalMs)];
   return () => {
     for (const timer of timers) clearInterval(timer);

@@ -14,6 +14,8 @@ export interface AttemptHandle {
   readonly done: Promise<void>;
   /** Resolves when the sources of every slot here have ended: a round should begin soon. May never resolve. */
   readonly inputsEnded: Promise<void>;
+  /** True when the attempt was told to end with a checkpoint though its inputs have not ended: another one may follow. */
+  readonly stopped: boolean;
   progress(): AttemptProgress;
   /** Stops at once without a checkpoint; `done` then rejects. Resolves when nothing runs any more. Idempotent. */
   cancel(reason: Error): Promise<void>;

@@ -30,13 +30,13 @@ export class AttemptKeeper {
   }
 
   /** Resolves when the attempt has ended here and its end was reported, or cannot be. Never rejects. */
-  async run(): Promise<void> {
+  async run(): Promise<'finished' | 'failed'> {
     const { handle, plan, log } = this.#options;
     const beats = this.#heartbeat();
     const told = this.#tellInputsEnded();
     const ending = await handle.done.then(
-      (): Ending => ({ kind: 'finished' }),
-      (error: unknown): Ending => ({ kind: 'failed', error }),
+      () => ({ kind: 'finished' }) as const,
+      (error: unknown) => ({ kind: 'failed', error }) as const,
     );
     this.#ended.abort();
     await Promise.all([beats, told]);
@@ -48,6 +48,7 @@ export class AttemptKeeper {
       ...(ending.kind === 'failed' ? { error: ending.error } : {}),
     });
     if (report !== 'silent') await this.#report(report);
+    return ending.kind;
   }
 
   /** Ends the attempt from this side, with this error as its failure. */

@@ -8,7 +8,7 @@ import type { Client } from '@temporalio/client';
 import type { AttemptHost } from './attempt-host.ts';
 import { AttemptKeeper } from './attempt-keeper.ts';
 import { TemporalReports } from './attempt-reports.ts';
-import type { SlotPool } from './slot-pool.ts';
+import type { SlotPool, SlotUse } from './slot-pool.ts';
 
 export interface RunnerActivityDeps {
   readonly runnerId: string;
@@ -37,7 +37,7 @@ export class RunnerActivities {
     const { pool, runnerId, grpcAddress, log } = this.#deps;
     const { lease, leaseMs } = pool.lease();
     log.debug('slot claimed', { job: input.id, generation: input.generation, subtask: input.subtask, lease });
-    return { runnerId, address: grpcAddress, lease, leaseMs };
+    return { runnerId, address: grpcAddress, lease, leaseMs, keptMs: pool.keptMs };
   };
 
   readonly describeJob = async (input: DescribeJobInput): Promise<JobDescription> => {
@@ -56,9 +56,10 @@ export class RunnerActivities {
     const { pool, host, runnerId, client, clock, log, heartbeatMs, unreachableMaxMs } = this.#deps;
     const { plan } = input;
     const leases = plan.slots.filter((slot) => slot.runnerId === runnerId).map((slot) => slot.lease);
+    let use: SlotUse;
     try {
       if (leases.length === 0) throw new MillraceError('bad-argument', `The plan has no slot on runner ${runnerId}.`);
-      pool.use(leases);
+      use = pool.use(plan.id, leases);
     } catch (error) {
       throw toFailure(error);
     }
@@ -66,9 +67,10 @@ export class RunnerActivities {
     const handle = host.start(plan, runnerId);
     const reports = new TemporalReports(client, Context.current().info.taskToken, clock);
     const keeper = new AttemptKeeper({ plan, handle, reports, clock, log, heartbeatMs, unreachableMaxMs });
-    const ended = keeper.run().finally(() => {
+    const ended = keeper.run().then((ending) => {
       this.#running.delete(keeper);
-      pool.release(leases.length);
+      // After the end of its input a job needs no slot; else the next attempt may be on its way here.
+      pool.release(use, ending !== 'finished' || handle.stopped);
     });
     this.#running.set(keeper, ended);
     throw new CompleteAsyncError();

@@ -23,6 +23,8 @@ export interface RunnerWorkerOptions {
   readonly telemetry: Telemetry;
   /** Default 10 s. */
   readonly leaseMs?: number;
+  /** How long a slot is kept for the next attempt of a job. Default 3 s. */
+  readonly keptMs?: number;
   /** Default 1 s. */
   readonly heartbeatMs?: number;
   /** How long an attempt goes on while Temporal does not answer. Default 10 min. */
@@ -44,7 +46,8 @@ export class RunnerWorker {
   constructor(options: RunnerWorkerOptions) {
     const { address, namespace, runnerId, slots, clock, random, telemetry } = options;
     this.#options = options;
-    this.#pool = new SlotPool({ slots, leaseMs: options.leaseMs ?? 10_000, clock, random });
+    const { leaseMs = 10_000, keptMs = 3_000 } = options;
+    this.#pool = new SlotPool({ slots, leaseMs, keptMs, clock, random });
     this.#connection = Connection.lazy({ address });
     this.#activities = new RunnerActivities({
       runnerId,

@@ -72,6 +72,9 @@ export class ScriptedHost implements AttemptHost {
     return {
       done,
       inputsEnded,
+      get stopped() {
+        return attempt.stops.length > 0;
+      },
       progress: () => ({ recordsIn: 0, recordsOut: 0 }),
       cancel: async (reason) => {
         attempt.cancelledBecause ??= reason.message;
