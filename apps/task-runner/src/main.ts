@@ -10,6 +10,7 @@ import { MetricsServer, startTelemetry } from '@millrace/telemetry';
 import { installTemporalRuntime } from '@millrace/temporal';
 import { Attempts } from './attempt/attempts.ts';
 import { CompactionBroker } from './compaction/compaction-broker.ts';
+import { openRunnerCache } from './disk-cache/compose.ts';
 import { JobRegistry } from './jobs/job-registry.ts';
 import { RunnerServer } from './rpc/index.ts';
 import { diskCacheSettings, type RunnerSettings, readSettings } from './settings.ts';
@@ -34,8 +35,8 @@ async function start(settings: RunnerSettings): Promise<Runner> {
   const { telemetry } = running;
   installTemporalRuntime(telemetry.log);
   const dfs = await openDfs(settings.state, { clock, random, telemetry, setting: 'state' });
-  const server = new RunnerServer({ runnerId, clock, telemetry });
   const diskCache = await openRunnerCache(diskCacheSettings(settings), { dfs, telemetry });
+  const server = new RunnerServer({ runnerId, clock, telemetry });
   const port = await server.listen(`${host}:${settings.port}`);
   const address = `${host}:${port}`;
   const budget = slotBudget(settings.slotMemory);
@@ -49,8 +50,8 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     backend: settings.stateBackend,
     stateService: readStateService(settings),
     compaction: { place: settings.compaction, broker: new CompactionBroker(compactions) },
-    budget,
     diskCache: diskCache?.place,
+    budget,
     slot: { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, workingSetBytes: budget.workingSetBytes },
     clock,
     random,
@@ -80,8 +81,8 @@ async function start(settings: RunnerSettings): Promise<Runner> {
       await compactions.close();
       await server.close(500);
       metrics.close();
-      await dfs.close();
       await diskCache?.close();
+      await dfs.close();
       await running.shutdown();
     },
   };
@@ -143,5 +144,6 @@ try {
   const failure = MillraceError.from(error);
   say({ error: errorToJson(failure) });
   logFatal('the runner did not start', failure);
-  process.exitCode = 1;
+  // What was opened already would keep the process alive.
+  process.exit(1);
 }
