@@ -2,27 +2,31 @@
  * Long runs. `npm run soak -- aec`: the property tests of asynchronous execution, with many seeds. `npm run soak --
  * nexmark`: the Nexmark queries on a million events each, through failures. `npm run soak -- rounds`: more than 1,000
  * checkpoint rounds of one attempt, with every history far from Temporal's limits. `npm run soak -- kill`: runners are
- * killed again and again, and the result has to be exact.
+ * killed again and again, and the result has to be exact. `npm run soak -- graphs`: random jobs through crashes, rescales
+ * and every mode of checkpoint, against one record at a time.
  */
 import { parseArgs } from 'node:util';
 import { SeededRandom } from '@millrace/kernel';
+import { soakGraphs } from './soak/graphs.ts';
 import { soakKills } from './soak/kills.ts';
 import { soakNexmark } from './soak/nexmark.ts';
 import { aecProperties, soakProperties } from './soak/properties.ts';
 import { soakRounds } from './soak/rounds.ts';
 
-const help = `Usage: npm run soak -- aec|nexmark|rounds|kill [options]
+const help = `Usage: npm run soak -- aec|graphs|nexmark|rounds|kill [options]
 
   aec      property tests of asynchronous execution; a failure prints its seed: MILLRACE_SEED replays it
+  graphs   random jobs, their state in memory and in the LSM, against one record at a time; a failure prints its seed
   nexmark  queries through a crash, with aligned and with unaligned checkpoints: every row is compared. All of them, or
            those that are named: nexmark q5 q7
   rounds   checkpoints every 100 ms until there are more than 1,000 of them, or the time is over (failure)
   kill     runs of the job "orders", each with several kill -9 of runners; each result is compared, line by line
 
-  --cases N     aec: seeds of each property, default 10000
+  --cases N     aec: seeds of each property; graphs: jobs, seeds 1 to N; default 10000
   --events N    nexmark: default 1000000
-  --minutes N   rounds: longest time, default 10; kill: how long new runs are begun, default 10
-  --seed S      kill: where and when; default: a random one, which is printed
+  --minutes N   rounds: longest time, default 10; kill: how long new runs are begun, default 10; graphs: random seeds for so
+                long, in place of --cases
+  --seed S      kill: where and when; default: a random one, which is printed; graphs: this one job, told step by step
   --help        this text
 
 Exit code: 0 passed, 1 failed, 2 wrong usage.`;
@@ -39,6 +43,8 @@ interface Arguments {
   readonly events: number;
   readonly minutes: number;
   readonly seed: number;
+  /** What was named, not what is the default. */
+  readonly given: { readonly minutes: number | undefined; readonly seed: number | undefined };
 }
 
 function readArguments(): Arguments {
@@ -67,16 +73,21 @@ function readArguments(): Arguments {
     if (!Number.isSafeInteger(seed)) usage(`--seed ${values.seed}: give a whole number.`);
     const [what, ...names] = positionals;
     if (names.length > 0 && what !== 'nexmark') usage(`What is ${names.join(' ')}? Only nexmark takes names.`);
-    return { what, names, cases, events, minutes, seed };
+    const given = {
+      minutes: values.minutes === undefined ? undefined : minutes,
+      seed: values.seed === undefined ? undefined : seed,
+    };
+    return { what, names, cases, events, minutes, seed, given };
   } catch (error) {
     return usage(error instanceof Error ? error.message : String(error));
   }
 }
 
-const { what, names, cases, events, minutes, seed } = readArguments();
+const { what, names, cases, events, minutes, seed, given } = readArguments();
 const runs: Record<string, () => Promise<void>> = {
   aec: () => soakProperties(aecProperties, cases),
   nexmark: () => soakNexmark({ queries: names, events }),
+  graphs: () => soakGraphs({ cases, minutes: given.minutes, seed: given.seed }),
   rounds: () => soakRounds(minutes * 60_000),
   kill: () => {
     console.log(`seed ${seed}`);

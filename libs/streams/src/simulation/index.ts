@@ -1,0 +1,1 @@
+export { type CaseEnd, type CaseOptions, randomCase } from './check-plan.ts';
