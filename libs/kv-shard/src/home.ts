@@ -9,7 +9,7 @@
  * crash leaves `.partial` directories and those of `work`, which the next start removes.
  */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type KeyGroupRange, MillraceError, type Random } from '@millrace/kernel';
 import { z } from 'zod';
 
@@ -18,7 +18,9 @@ const snapshotSchema = z.object({
   maxParallelism: z.number().int().min(1),
   engine: z.string(),
   entries: z.number(),
-  parts: z.array(z.object({ name: z.string().regex(/^part-\d{1,5}$/), start: keyGroup, end: keyGroup })),
+  parts: z.array(
+    z.object({ name: z.string().regex(/^part-\d{1,5}$/), start: keyGroup, end: keyGroup, holdsMore: z.boolean() }),
+  ),
 });
 
 /** What `snapshot.json` says. A part is a database that holds key groups `start` to `end` of the table. */
@@ -89,9 +91,10 @@ export class Home {
 
   /** Rejects with `kv-snapshot-missing` when this service does not have it. */
   async readSnapshot(job: string, id: string): Promise<SnapshotFile> {
+    const path = join(this.#snapshot(job, id), 'snapshot.json');
     let text: string;
     try {
-      text = await readFile(join(this.#snapshot(job, id), 'snapshot.json'), 'utf8');
+      text = await readFile(path, 'utf8');
     } catch (cause) {
       const message = `snapshot ${id} of ${job} is not in ${this.#directory}`;
       throw new MillraceError('kv-snapshot-missing', message, { cause, details: { job, snapshot: id } });
@@ -135,7 +138,7 @@ export class Home {
     const directory = this.#operator(job, operator);
     await mkdir(directory, { recursive: true });
     const path = join(directory, 'generation');
-    const partial = `${path}.${process.pid}-${this.#databases++}.partial`;
+    const partial = `${path}.${basename(this.#work)}-${this.#databases++}.partial`;
     await writeFile(partial, String(generation));
     await rename(partial, path);
   }
@@ -164,7 +167,8 @@ async function names(directory: string): Promise<readonly string[]> {
 }
 
 async function remove(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true });
+  // A database that is being closed may still put a file there.
+  await rm(directory, { recursive: true, force: true, maxRetries: 5 });
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {

@@ -19,7 +19,7 @@ import type { Telemetry, TraceContext } from '@millrace/telemetry';
 import type { Engine } from './engine/engine.ts';
 import { Home } from './home.ts';
 import { KvTable } from './kv-table.ts';
-import { type Part, type PartSource, planParts, startOf } from './parts.ts';
+import { type Part, type PartSource, planParts } from './parts.ts';
 
 export interface KvStoreOptions {
   /** Lies on one file system, for links. */
@@ -138,11 +138,6 @@ class KvStore implements StateStore {
     const directory = this.#home.nextDatabase();
     await engine.link(this.#home.partDirectory(job, snapshot, name), directory);
     const db = await engine.open(directory);
-    if (holdsMore) {
-      // Marks, not deletions: compaction drops what they cover when it comes by.
-      if (keyGroups.start > 0) await db.deleteRange(startOf(0), startOf(keyGroups.start));
-      await db.deleteRange(startOf(keyGroups.end + 1), startOf(0xffff));
-    }
     return { db, directory, keyGroups, holdsMore };
   }
 

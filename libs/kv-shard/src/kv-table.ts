@@ -35,6 +35,10 @@ export interface KvTableOptions extends KvServices {
 
 const pageEntriesDefault = 256;
 const waitingBytesMax = 16 * 1024 * 1024;
+/** How long a table keeps what its databases hold of other key groups: those who have it from the same snapshot do so, too. */
+const trimAfterMs = 60_000;
+/** Beyond every key group. */
+const keyGroupsEnd = 0xffff;
 const batchBytesMax = 4 * 1024 * 1024;
 
 /** The shards of one subtask's key groups, in one database or, after a scale-in, in a few. */
@@ -46,6 +50,7 @@ export class KvTable implements StateTable {
   /** Table files in the last snapshot, by part. */
   #known: readonly ReadonlySet<string>[];
   #stats: TableStats;
+  readonly #openedMs: number;
   #sweepFrom: Uint8Array | undefined;
   #sawExpiry = false;
   /** False once a whole round of the sweep has met no entry that expires. */
@@ -56,6 +61,7 @@ export class KvTable implements StateTable {
     this.#options = options;
     this.spec = options.spec;
     this.#parts = options.parts;
+    this.#openedMs = options.clock.monotonicMs();
     this.#known = options.parts.map(() => new Set());
     this.#stats = { entriesEstimate: options.entries, bytesInMemory: 0, bytesStored: 0 };
     this.#calls = new CallQueue({ apply: (writes) => this.#apply(writes), waitingBytesMax, batchBytesMax });
@@ -119,8 +125,26 @@ export class KvTable implements StateTable {
    * many it deleted.
    */
   async sweep(entriesMax: number): Promise<number> {
-    if (!this.#mayExpire || this.#closing !== undefined) return 0;
+    if (this.#closing !== undefined) return 0;
+    if (this.#options.clock.monotonicMs() - this.#openedMs >= trimAfterMs) await this.#trim();
+    if (!this.#mayExpire) return 0;
     return this.#calls.change(() => this.#sweep(entriesMax));
+  }
+
+  /**
+   * Gives up what the databases hold of other key groups, by marks: compaction then drops it. Not when the table is opened, for
+   * a rescale writes nothing; but in the long run every database would carry what all of them carry.
+   */
+  async #trim(): Promise<void> {
+    for (const part of this.#parts) {
+      if (!part.holdsMore) continue;
+      const { start, end } = part.keyGroups;
+      await this.#calls.change(async () => {
+        if (start > 0) await part.db.deleteRange(startOf(0), startOf(start));
+        await part.db.deleteRange(startOf(end + 1), startOf(keyGroupsEnd));
+        part.holdsMore = false;
+      });
+    }
   }
 
   async #apply(batches: readonly (readonly EngineWrite[])[]): Promise<void> {
@@ -227,7 +251,7 @@ export class KvTable implements StateTable {
     let bytesLinked = 0;
     await home.putSnapshot(spec.job, id, async (directory) => {
       const parts = await Promise.all(
-        this.#parts.map(async ({ db, keyGroups }, i) => {
+        this.#parts.map(async ({ db, keyGroups, holdsMore }, i) => {
           const name = `part-${i}`;
           const { files } = await db.checkpoint(`${directory}/${name}`);
           for (const [file, sizeBytes] of files) {
@@ -235,7 +259,7 @@ export class KvTable implements StateTable {
             else bytesPut += sizeBytes;
           }
           known[i] = new Set(files.keys());
-          return { name, ...keyGroups };
+          return { name, ...keyGroups, holdsMore };
         }),
       );
       await this.#refreshStats(bytesPut + bytesLinked);

@@ -9,8 +9,8 @@ export interface Part {
   readonly db: EngineDb;
   readonly directory: string;
   readonly keyGroups: KeyGroupRange;
-  /** It may hold entries of other key groups: it came from a snapshot of more. */
-  readonly holdsMore: boolean;
+  /** It may hold entries of other key groups: it came from a snapshot of more, and has not been trimmed since. */
+  holdsMore: boolean;
 }
 
 /** A part of a snapshot that a table begins with. */
@@ -43,7 +43,8 @@ export async function planParts(
     for (const part of snapshot.parts) {
       const keyGroups = overlap(part, wanted);
       if (keyGroups === undefined) continue;
-      const holdsMore = keyGroups.start !== part.start || keyGroups.end !== part.end;
+      const isWhole = keyGroups.start === part.start && keyGroups.end === part.end;
+      const holdsMore = part.holdsMore || !isWhole;
       sources.push({ job, snapshot: id, name: part.name, keyGroups, holdsMore, entries: snapshot.entries });
     }
   }
