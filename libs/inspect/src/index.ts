@@ -9,6 +9,7 @@ export {
   type SurveyOptions,
   surveyJob,
 } from './job-survey.ts';
+export { type OpenedJobs, openStoredJobs } from './open-stored-jobs.ts';
 export { decodedToPlain, parseKey, toPlain } from './plain-json.ts';
 export { checkpointsOf, type StoredCheckpoint, StoredJobs, type StoredJobsOptions } from './stored-jobs.ts';
 export { type Problem, type VerifyOptions, type VerifyProgress, type VerifyReport, verifyJob } from './verify.ts';

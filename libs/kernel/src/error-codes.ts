@@ -297,6 +297,21 @@ export const errorCodes = {
     'The job is not in a state in which this can be done to it.',
     'The message says why: another operation is under way, or nothing would change.',
   ),
+  'checkpoint-not-found': entry(
+    'input',
+    'The job has no such checkpoint or savepoint (any more).',
+    'The message lists those that it has; `millrace checkpoints <id>` shows them.',
+  ),
+  'savepoint-exists': entry(
+    'input',
+    'The job has a savepoint of this name.',
+    'Choose another name, or release the old one first.',
+  ),
+  'job-exists': entry(
+    'input',
+    'There is a job with this id, or state of one.',
+    'Choose another id, or delete that job first.',
+  ),
   'no-free-slots': entry(
     'setup',
     'The slots that a higher parallelism needs were not free in time. The job was not stopped.',
@@ -462,6 +477,16 @@ export const errorCodes = {
     'retry',
     'A checkpoint round was given up before it was complete.',
     'Nothing is lost; a later round succeeds. If it repeats, read the reason of the first failed round.',
+  ),
+  'state-key-absent': entry(
+    'input',
+    'Nothing is stored for a key.',
+    'Write the key as the job has it: JSON, so that `42` is a number and `"42"` a text. `millrace state scan` shows keys.',
+  ),
+  'state-damaged': entry(
+    'setup',
+    'Something that a checkpoint relies on is missing, or is not what was written.',
+    'The output names each object and the checkpoints that need it. Start from another checkpoint or savepoint, or restore the objects from a backup.',
   ),
   'lsm-corrupt': entry(
     'setup',

@@ -19,6 +19,7 @@ import {
   parseJobOptions,
   requireCluster,
 } from './settings.ts';
+import { addStorage } from './storage-program.ts';
 
 interface CommonFlags {
   readonly json?: boolean;
@@ -157,6 +158,7 @@ export function createProgram(program: Command): Command {
   addDev(program);
   addRun(program);
   addInspection(program);
+  addStorage(program);
   return program;
 }
 
