@@ -9,17 +9,20 @@ import { S3Server } from '../support/versitygw/s3-server.ts';
 const missing = versitygwMissing();
 const shared = { clock: systemClock, random: systemRandom, telemetry: noTelemetry };
 
-describe.skipIf(missing !== undefined)(`a real S3 service${missing === undefined ? '' : `: skipped, ${missing}`}`, () => {
-  let server: S3Server;
-  beforeAll(async () => {
-    Object.assign(process.env, S3Server.env);
-    server = await S3Server.start();
-  }, 900_000);
-  afterAll(() => server?.[Symbol.asyncDispose]());
+describe.skipIf(missing !== undefined)(
+  `a real S3 service${missing === undefined ? '' : `: skipped, ${missing}`}`,
+  () => {
+    let server: S3Server;
+    beforeAll(async () => {
+      Object.assign(process.env, S3Server.env);
+      server = await S3Server.start();
+    }, 900_000);
+    afterAll(() => server?.[Symbol.asyncDispose]());
 
-  let homes = 0;
-  dfsConformance('S3', async () => {
-    const dfs = await openDfs(server.uri(`conformance/${homes++}`), shared);
-    return { dfs, cleanup: () => dfs.close() };
-  });
-});
+    let homes = 0;
+    dfsConformance('S3', async () => {
+      const dfs = await openDfs(server.uri(`conformance/${homes++}`), shared);
+      return { dfs, cleanup: () => dfs.close() };
+    });
+  },
+);

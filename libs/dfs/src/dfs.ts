@@ -33,8 +33,12 @@ export interface Dfs {
   put(path: string, bytes: Uint8Array, parent?: TraceContext): Promise<void>;
   /** True when this call created the file; false when it exists. One winner among any number of callers. */
   putIfAbsent(path: string, bytes: Uint8Array, parent?: TraceContext): Promise<boolean>;
-  /** `length` bytes from `offset`, fewer only at the end of the file. Rejects with `dfs-not-found`. */
-  read(path: string, offset: number, length: number, parent?: TraceContext): Promise<Uint8Array>;
+  /**
+   * `length` bytes from `offset`, fewer only at the end of the file. Rejects with `dfs-not-found`. `into` is memory that the
+   * caller lends, `length` bytes or more: a driver may read into it and answer with its beginning, or take no notice.
+   * Memory that the answer does not lie in is lost to the caller: an attempt that was given up may still write to it.
+   */
+  read(path: string, offset: number, length: number, parent?: TraceContext, into?: Uint8Array): Promise<Uint8Array>;
   /** The whole file, or undefined when there is none. */
   readAll(path: string, parent?: TraceContext): Promise<Uint8Array | undefined>;
   stat(path: string): Promise<DfsEntry | undefined>;

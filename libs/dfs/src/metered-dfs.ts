@@ -57,9 +57,15 @@ export class MeteredDfs implements Dfs {
     return created;
   }
 
-  async read(path: string, offset: number, length: number, parent?: TraceContext): Promise<Uint8Array> {
+  async read(
+    path: string,
+    offset: number,
+    length: number,
+    parent?: TraceContext,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
     const bytes = await this.#traced({ operation: 'read', path, parent }, (context) =>
-      this.#inner.read(path, offset, length, context),
+      this.#inner.read(path, offset, length, context, into),
     );
     this.#read(bytes.length);
     return bytes;

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { promises as fs } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,8 +39,18 @@ describe('the setting that names the file system', () => {
 
   it.each([
     '',
-    's3://bucket/x',
-    'hdfs://host/x',
+    's3:///x',
+    's3://bucket/x?pathstyle=true',
+    's3://bucket/x?pathStyle=yes',
+    's3://bucket/x?pathStyle=true&pathStyle=true',
+    's3://bucket/x?endpoint=127.0.0.1:7070',
+    's3://bucket/x?requestsPerSecond=0',
+    's3://bucket/x?partBytes=1m',
+    's3://bucket/%ff',
+    'hdfs:///x',
+    'hdfs://host:port/x',
+    'hdfs://host/a/../b',
+    'hdfs://host/x?replication=3',
     'http://x/',
     'file:state',
     'file://host/x',
@@ -52,5 +63,32 @@ describe('the setting that names the file system', () => {
       message: expect.stringContaining('storage.root'),
       details: { setting: 'storage.root', value: uri },
     });
+  });
+
+  it.each(['s3://key:secret@bucket/x', 'hdfs://me:secret@host/x'])(
+    'refuses credentials in %j and does not repeat them',
+    async (uri) => {
+      const error = await openDfs(uri, options).catch((e: unknown) => e);
+      expect(error).toMatchObject({ code: 'bad-setting' });
+      expect(JSON.stringify(error) + String(error)).not.toContain('secret');
+    },
+  );
+
+  it('does not load the AWS SDK for a local directory', async () => {
+    const script = `
+      import { openDfs } from ${JSON.stringify(new URL('index.ts', import.meta.url).href)};
+      import { registerHooks } from 'node:module';
+      const loaded = [];
+      registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
+      await openDfs('memory:', { clock: { nowMs: () => 0 }, telemetry: { metrics: { counter: () => ({}), histogram: () => ({}) } } });
+      await openDfs('s3://', {}).catch(() => undefined);
+      console.log(JSON.stringify(loaded));
+    `;
+    const node = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+    const loaded = JSON.parse(node.stdout || '[]') as string[];
+    expect(loaded.some((url) => url.endsWith('/s3/open-s3.ts'))).toBe(true);
+    expect(loaded.findIndex((url) => url.includes('@aws-sdk'))).toBeGreaterThan(
+      loaded.findIndex((url) => url.endsWith('/s3/open-s3.ts')),
+    );
   });
 });

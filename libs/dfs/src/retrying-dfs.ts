@@ -39,8 +39,14 @@ export class RetryingDfs implements Dfs {
     });
   }
 
-  read(path: string, offset: number, length: number, parent?: TraceContext): Promise<Uint8Array> {
-    return this.#policy.run(`read ${path}`, () => this.#inner.read(path, offset, length, parent));
+  read(path: string, offset: number, length: number, parent?: TraceContext, into?: Uint8Array): Promise<Uint8Array> {
+    let lent = into;
+    return this.#policy.run(`read ${path}`, () => {
+      const memory = lent;
+      // Only once: what became of the attempt before nobody knows.
+      lent = undefined;
+      return this.#inner.read(path, offset, length, parent, memory);
+    });
   }
 
   readAll(path: string, parent?: TraceContext): Promise<Uint8Array | undefined> {

@@ -36,7 +36,8 @@ export class UriParameters {
   /** True or false; undefined when it is not given. */
   flag(name: string): boolean | undefined {
     const text = this.text(name);
-    if (text === undefined || text === 'true' || text === 'false') return text === undefined ? undefined : text === 'true';
+    if (text === undefined || text === 'true' || text === 'false')
+      return text === undefined ? undefined : text === 'true';
     throw badUri(this.#source, `${name} is neither true nor false`);
   }
 

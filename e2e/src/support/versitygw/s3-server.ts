@@ -40,7 +40,7 @@ export class S3Server implements AsyncDisposable {
       pathStyle: 'true',
       ...parameters,
     });
-    return `s3://state/${path}?${query}`;
+    return `s3://state/${path}?${query.toString()}`;
   }
 
   /** Starts the process on the data that is there, and waits until it answers. */

@@ -2,6 +2,7 @@ import { promises as fs } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Clock, MillraceError, type Random } from '@millrace/kernel';
+import type { TraceContext } from '@millrace/telemetry';
 import type { Dfs, DfsEntry, DfsWriter } from '../dfs.ts';
 import { checkPath, checkPrefix } from '../path.ts';
 import { checkRange, notFound } from '../ranges.ts';
@@ -88,10 +89,16 @@ export class LocalDfs implements Dfs {
     }
   }
 
-  async read(path: string, offset: number, length: number): Promise<Uint8Array> {
+  async read(
+    path: string,
+    offset: number,
+    length: number,
+    _parent?: TraceContext,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
     checkRange(path, offset, length);
     const target = this.#resolve(path);
-    const bytes = await this.#guard('read', target, () => this.#handles.read(target, offset, length));
+    const bytes = await this.#guard('read', target, () => this.#handles.read(target, { offset, length, into }));
     if (bytes === undefined) throw notFound(this.uri, path);
     return bytes;
   }

@@ -15,6 +15,13 @@ interface Entry {
   retired: boolean;
 }
 
+/** What to read, and where to, when the caller lends memory of at least `length` bytes. */
+interface LocalRange {
+  readonly offset: number;
+  readonly length: number;
+  readonly into?: Uint8Array | undefined;
+}
+
 /** Reads between two looks for handles whose files were removed: those keep disk space. */
 const purgeEvery = 256;
 
@@ -36,13 +43,14 @@ export class LocalHandles {
   }
 
   /** Bytes of the file at `target`, fewer at its end; undefined when there is no file. Throws errors of the system. */
-  async read(target: string, offset: number, length: number): Promise<Uint8Array | undefined> {
+  async read(target: string, { offset, length, into }: LocalRange): Promise<Uint8Array | undefined> {
     if (++this.#reads % purgeEvery === 0) this.#purge();
     const entry = this.#current(target) ?? (await this.#open(target));
     if (entry === undefined) return undefined;
     entry.readers++;
     try {
-      const bytes = new Uint8Array(Math.max(0, Math.min(length, entry.sizeBytes - offset)));
+      const wanted = Math.max(0, Math.min(length, entry.sizeBytes - offset));
+      const bytes = into?.subarray(0, wanted) ?? new Uint8Array(wanted);
       let done = 0;
       while (done < bytes.length) {
         const bytesRead = await readSome(entry.descriptor, bytes, done, offset + done);

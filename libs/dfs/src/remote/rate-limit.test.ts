@@ -17,8 +17,20 @@ describe('the rate limit of a client', () => {
   it('lets a second’s worth of requests through at once and then holds to the rate', async () => {
     const clock = new ManualClock();
     const limit = new RateLimit({ clock, requestsPerSecond: 10 });
-    expect(await timeOf(clock, limit, Array.from({ length: 10 }, () => 0))).toBe(0);
-    expect(await timeOf(clock, limit, Array.from({ length: 50 }, () => 0))).toBeGreaterThanOrEqual(4_900);
+    expect(
+      await timeOf(
+        clock,
+        limit,
+        Array.from({ length: 10 }, () => 0),
+      ),
+    ).toBe(0);
+    expect(
+      await timeOf(
+        clock,
+        limit,
+        Array.from({ length: 50 }, () => 0),
+      ),
+    ).toBeGreaterThanOrEqual(4_900);
     expect(limit.waitedMs).toBeGreaterThan(4_000);
   });
 

@@ -57,6 +57,7 @@ export class RateLimit {
 
   /** Bytes of an answer whose size was not known before: they are paid for by those that come later. */
   charge(sizeBytes: number): void {
-    this.#bytesPaidAtMs = Math.max(this.#bytesPaidAtMs, this.#clock.monotonicMs() - burstMs) + this.#msPerByte * sizeBytes;
+    this.#bytesPaidAtMs =
+      Math.max(this.#bytesPaidAtMs, this.#clock.monotonicMs() - burstMs) + this.#msPerByte * sizeBytes;
   }
 }

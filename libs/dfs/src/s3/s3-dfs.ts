@@ -127,7 +127,9 @@ export class S3Dfs implements Dfs {
 
   async #tryConditionalPut(): Promise<void> {
     const key = `${this.#settings.keyPrefix}${ownDirectory}conditional-put`;
-    const bytes = new TextEncoder().encode('Here Millrace tried whether a conditional put is refused the second time.\n');
+    const bytes = new TextEncoder().encode(
+      'Here Millrace tried whether a conditional put is refused the second time.\n',
+    );
     if (!(await this.#requests.putIfAbsent(key, bytes))) return;
     if (!(await this.#requests.putIfAbsent(key, bytes))) return;
     throw new MillraceError(

@@ -67,7 +67,10 @@ export class S3Requests {
   }
 
   /** Undefined when there is no such object; empty behind its end. Without a range, the whole. */
-  async get(key: string, range?: { readonly offset: number; readonly length: number }): Promise<Uint8Array | undefined> {
+  async get(
+    key: string,
+    range?: { readonly offset: number; readonly length: number },
+  ): Promise<Uint8Array | undefined> {
     const bytes = await this.#send({ operation: 'get', key, sizeBytes: range?.length ?? 0 }, async (signal) => {
       const Range = range && `bytes=${range.offset}-${range.offset + range.length - 1}`;
       try {
@@ -85,7 +88,9 @@ export class S3Requests {
   }
 
   /** Undefined when there is no such object. */
-  async head(key: string): Promise<(Omit<DfsEntry, 'path'> & { readonly metadata: Readonly<Record<string, string>> }) | undefined> {
+  async head(
+    key: string,
+  ): Promise<(Omit<DfsEntry, 'path'> & { readonly metadata: Readonly<Record<string, string>> }) | undefined> {
     return await this.#send({ operation: 'head', key }, async (signal) => {
       try {
         const answer = await this.#client.send(new HeadObjectCommand(this.#at(key)), { abortSignal: signal });
@@ -110,7 +115,10 @@ export class S3Requests {
   }
 
   /** At most a thousand objects in order of UTF-8 bytes, and where the next page begins. */
-  async page(prefix: string, token: string | undefined): Promise<{ readonly objects: S3Listed[]; readonly next?: string }> {
+  async page(
+    prefix: string,
+    token: string | undefined,
+  ): Promise<{ readonly objects: S3Listed[]; readonly next?: string }> {
     return await this.#send({ operation: 'list', key: prefix }, async (signal) => {
       const command = new ListObjectsV2Command({
         Bucket: this.#bucket,

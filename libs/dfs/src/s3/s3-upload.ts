@@ -30,12 +30,18 @@ export class S3Upload implements PartTarget {
 
   async part(number: number, bytes: Uint8Array): Promise<void> {
     if (number >= partsMax) {
-      throw new MillraceError('dfs-no-space', `${this.#key} has more than ${partsMax} parts; raise partBytes in the URI`, {
-        details: { path: this.#key, partBytes: this.partBytes },
-      });
+      throw new MillraceError(
+        'dfs-no-space',
+        `${this.#key} has more than ${partsMax} parts; raise partBytes in the URI`,
+        {
+          details: { path: this.#key, partBytes: this.partBytes },
+        },
+      );
     }
     // An upload whose id got lost is none that can become an object.
-    this.#uploadId ??= this.#wire.retried(`begin ${this.#key}`, () => this.#requests.createUpload(this.#key, this.#mark));
+    this.#uploadId ??= this.#wire.retried(`begin ${this.#key}`, () =>
+      this.#requests.createUpload(this.#key, this.#mark),
+    );
     const uploadId = await this.#uploadId;
     this.#tags[number] = await this.#wire.retried(`part ${number} of ${this.#key}`, () =>
       this.#requests.uploadPart(this.#key, uploadId, { number: number + 1, bytes }),

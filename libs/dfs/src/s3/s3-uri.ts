@@ -20,7 +20,10 @@ export function s3Settings(source: UriSource): S3Settings {
     throw badUri(source, 'write s3://bucket/prefix?parameters');
   }
   if (url.username !== '' || url.password !== '') {
-    throw badUri({ ...source, uri: 's3://…@…' }, 'credentials do not belong there; AWS_ACCESS_KEY_ID, a profile or a role give them');
+    throw badUri(
+      { ...source, uri: 's3://…@…' },
+      'credentials do not belong there; AWS_ACCESS_KEY_ID, a profile or a role give them',
+    );
   }
   const parameters = new UriParameters(source, url.searchParams);
   const endpoint = parameters.text('endpoint');
@@ -43,7 +46,9 @@ export function s3Settings(source: UriSource): S3Settings {
 function keyPrefix(source: UriSource, pathname: string): string {
   let names: string[];
   try {
-    names = decodeURIComponent(pathname).split('/').filter((name) => name !== '');
+    names = decodeURIComponent(pathname)
+      .split('/')
+      .filter((name) => name !== '');
   } catch {
     throw badUri(source, 'the path is not percent-encoded as it should be');
   }
