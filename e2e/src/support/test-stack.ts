@@ -12,6 +12,8 @@ export interface TestStackOptions {
   readonly stateBackend?: string;
   readonly stateServices?: number;
   readonly env?: Readonly<Record<string, string>>;
+  /** URI of the file system that holds all state. Default: a directory of its own. */
+  readonly dfs?: string;
 }
 
 /** A whole stack of real processes in a directory of its own, on free ports. */
@@ -34,6 +36,7 @@ export class TestStack implements AsyncDisposable {
       uiPort: 0,
       consolePort: 0,
       ...(options.env === undefined ? {} : { env: options.env }),
+      ...(options.dfs === undefined ? {} : { dfs: options.dfs }),
       onProgress: (message) => this.events.push(message),
     });
   }

@@ -32,6 +32,7 @@ interface StackFlags extends CommonFlags {
   readonly slots: number;
   readonly state: string;
   readonly stateServices: number;
+  readonly dfs?: string;
   readonly temporalPort: number;
   readonly uiPort: number;
   readonly consolePort: number;
@@ -67,10 +68,16 @@ function stackFlags(command: Command, ports: { temporal: number; ui: number; con
     .addOption(
       new Option(
         '--state <backend>',
-        'where state lives: lsm (embedded, on the file system of --data), memory, or in a state-service: kv, cql, a package, a path beginning with ./',
+        'where state lives: lsm (embedded, on the file system of --dfs), memory, or in a state-service: kv, cql, a package, a path beginning with ./',
       )
         .env('MILLRACE_STATE_BACKEND')
         .default('lsm'),
+    )
+    .addOption(
+      new Option(
+        '--dfs <uri>',
+        'file system that holds all state: file:///…, s3://…, hdfs://…; default: a directory of --data',
+      ).env('MILLRACE_STATE'),
     )
     .option(
       '--state-services <n>',
@@ -121,6 +128,7 @@ function embedded(flags: StackFlags): EmbeddedOptions {
     slotsPerRunner: flags.slots,
     stateBackend: flags.state,
     stateServices: flags.stateServices,
+    ...(flags.dfs === undefined || flags.dfs === '' ? {} : { dfs: flags.dfs }),
     temporalPort: flags.temporalPort,
     uiPort: flags.uiPort,
     consolePort: flags.consolePort,

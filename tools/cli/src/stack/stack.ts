@@ -25,6 +25,8 @@ export interface StackOptions {
   readonly stateServices?: number;
   /** Processes that merge state files; with any, runners leave that to them. Default 0. */
   readonly compactors?: number;
+  /** URI of the file system that holds all state. Default: the directory `state` of `dataDir`. */
+  readonly dfs?: string;
   /** 0 = any free port. */
   readonly temporalPort: number;
   readonly uiPort: number;
@@ -106,7 +108,10 @@ export class Stack {
     }
     await killLeftovers(dataDir, onProgress);
     // Only now: nobody uses the data any more.
-    if (this.options.reset === true) resetData(dataDir);
+    if (this.options.reset === true) {
+      resetData(dataDir);
+      if (this.options.dfs !== undefined) onProgress(`What is in ${this.options.dfs} stays; remove it there.`);
+    }
     if (this.options.consolePort !== 0) await requireFreePort(this.options.consolePort, '--console-port');
     try {
       await this.#startTemporal();
@@ -178,7 +183,7 @@ export class Stack {
     mkdirSync(logs, { recursive: true });
     const common = {
       MILLRACE_TEMPORAL_ADDRESS: this.temporalAddress,
-      MILLRACE_STATE: pathToFileURL(resolve(dataDir, 'state')).href,
+      MILLRACE_STATE: this.options.dfs ?? pathToFileURL(resolve(dataDir, 'state')).href,
       NODE_COMPILE_CACHE: join(dataDir, 'compile-cache'),
       ...allocatorSettings,
       ...(compactors > 0 ? { MILLRACE_COMPACTION: 'remote' } : {}),
