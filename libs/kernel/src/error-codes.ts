@@ -155,6 +155,11 @@ export const errorCodes = {
     'The files of a shard changed all the time while a snapshot of it was taken.',
     'The round is repeated. If it lasts, the disk of the state-service is too slow for its compaction.',
   ),
+  'state-backend-unavailable': entry(
+    'retry',
+    'The store behind a state backend could not be reached or did not answer.',
+    'The attempt restarts from the last checkpoint. Check that the store runs and that `--backend-options` names it.',
+  ),
   'cql-unavailable': entry(
     'retry',
     'The CQL ring did not serve a request in time: too few nodes are up for a quorum, or it is overloaded.',

@@ -44,6 +44,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
   ],
   examples: ['kernel', 'streams', 'kafka'],
+  'example-backends': ['kernel', 'telemetry', 'state'],
   e2e: [
     'kernel',
     'telemetry',
@@ -56,6 +57,9 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'kafka',
     'state',
     'state-lsm',
+    'state-service',
+    'kv-cql',
+    'example-backends',
     'ufs',
     'dfs',
     'lsm',

@@ -1,0 +1,1 @@
+export { type ServedStore, type ServedStoreOptions, serveStore } from './served-store.ts';
