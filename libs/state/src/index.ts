@@ -87,6 +87,7 @@ export {
 export type { KeyValue } from './keys/key-value.ts';
 export { type PrimitiveKey, primitiveKey } from './keys/primitive-key.ts';
 export { MemoryStateStore } from './memory/memory-state-store.ts';
+export { meteredStore } from './metered/metered-store.ts';
 export { type PackedKeys, type PackedValues, packedItem, packedValue, packKeys, packValues } from './packed.ts';
 export type { Decoded, StoredState } from './reading/stored-states.ts';
 export { type EntrySelection, type InspectedEntry, TableInspector } from './reading/table-inspector.ts';
