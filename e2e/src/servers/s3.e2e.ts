@@ -2,7 +2,8 @@ import { openDfs } from '@millrace/dfs';
 import { dfsConformance } from '@millrace/dfs/testing';
 import { systemClock, systemRandom } from '@millrace/kernel';
 import { noTelemetry } from '@millrace/telemetry';
-import { afterAll, beforeAll, describe } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { expectExactFlightsOn } from '../support/flights-on-store.ts';
 import { versitygwMissing } from '../support/versitygw/binary.ts';
 import { S3Server } from '../support/versitygw/s3-server.ts';
 
@@ -23,6 +24,10 @@ describe.skipIf(missing !== undefined)(
     dfsConformance('S3', async () => {
       const dfs = await openDfs(server.uri(`conformance/${homes++}`), shared);
       return { dfs, cleanup: () => dfs.close() };
+    });
+
+    test('flights with all state on S3 give exactly the independent result, though runners are killed', async () => {
+      await expectExactFlightsOn({ dfs: server.uri('flights'), env: S3Server.env });
     });
   },
 );
