@@ -57,6 +57,22 @@ describe('a file system with retries', () => {
     stall.release();
   });
 
+  it('reads into lent memory once: an attempt that was given up may still write to it', async () => {
+    const { clock, memory } = setUp();
+    await memory.put('a', bytesOf('x'));
+    const lent: Array<Uint8Array | undefined> = [];
+    const slow = Object.assign(Object.create(memory) as MemoryDfs, {
+      read: (path: string, offset: number, length: number, _parent?: string, into?: Uint8Array) => {
+        lent.push(into);
+        return lent.length === 1 ? new Promise<Uint8Array>(() => undefined) : memory.read(path, offset, length);
+      },
+    });
+    const dfs = new RetryingDfs(slow, { clock, random: new SeededRandom(1), attemptsMax: 2, timeoutMs: 100 });
+    const into = new Uint8Array(4);
+    expect(await drive(clock, dfs.read('a', 0, 1, undefined, into))).toEqual(bytesOf('x'));
+    expect(lent).toEqual([into, undefined]);
+  });
+
   it('recognises its own earlier success when the answer of a putIfAbsent was lost', async () => {
     const { clock, faulty, dfs } = setUp();
     faulty.failCall(1, 'after');

@@ -25,7 +25,8 @@ export interface FileWriter {
 /** Positional reads: there is no cursor, so where the bytes come from is decided for each read. */
 export interface FileReader {
   readonly file: FileRef;
-  read(offset: number, length: number, parent?: TraceContext): Promise<Uint8Array>;
+  /** `into` as in {@link Dfs.read}: memory that the caller lends, and loses if the answer does not lie in it. */
+  read(offset: number, length: number, parent?: TraceContext, into?: Uint8Array): Promise<Uint8Array>;
 }
 
 /** What a state store sees of the unified file system: the immutable files of one job, and those that it forked. */

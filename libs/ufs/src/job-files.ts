@@ -142,12 +142,12 @@ class JobFileReader implements FileReader {
   }
 
   /** Fewer bytes than asked for only at the end of the file. Where the bytes come from is decided anew at each read. */
-  async read(offset: number, length: number, parent?: TraceContext): Promise<Uint8Array> {
+  async read(offset: number, length: number, parent?: TraceContext, into?: Uint8Array): Promise<Uint8Array> {
     const wanted = Math.max(0, Math.min(length, this.file.sizeBytes - offset));
     const { dfs, path, cached } = this.#place;
     const copied = await cached.read(offset, wanted);
     if (copied !== undefined) return copied;
-    const bytes = await dfs.read(path, offset, wanted, parent).catch((error: unknown) => {
+    const bytes = await dfs.read(path, offset, wanted, parent, into).catch((error: unknown) => {
       throw error instanceof MillraceError && error.code === 'dfs-not-found' ? missing(path, 'file') : error;
     });
     if (bytes.length === wanted) return bytes;

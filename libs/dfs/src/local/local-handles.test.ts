@@ -42,17 +42,18 @@ describe('a file read again and again', () => {
     const handles = new LocalHandles(4);
     const paths = Array.from({ length: 10 }, (_, i) => join(directory, `${i}`));
     for (const path of paths) await fs.writeFile(path, path);
-    const reads = paths.flatMap((path) => [handles.read(path, 0, 1000), handles.read(path, 0, 1000)]);
+    const range = { offset: 0, length: 1000 };
+    const reads = paths.flatMap((path) => [handles.read(path, range), handles.read(path, range)]);
     expect((await Promise.all(reads)).map((bytes) => bytes?.length)).toEqual(
       paths.flatMap((p) => [p.length, p.length]),
     );
     expect(handles.size).toBe(4);
     await fs.rm(paths[9] as string);
-    for (let i = 0; i < 300; i++) await handles.read(paths[0] as string, 0, 1);
+    for (let i = 0; i < 300; i++) await handles.read(paths[0] as string, { offset: 0, length: 1 });
     expect((await openDescriptors()).filter((link) => link.includes('(deleted)'))).toEqual([]);
     handles.close();
     expect(handles.size).toBe(0);
-    expect(await handles.read(paths[0] as string, 0, 1)).toHaveLength(1);
+    expect(await handles.read(paths[0] as string, { offset: 0, length: 1 })).toHaveLength(1);
     await expect.poll(openDescriptors).toEqual([]);
   });
 });
