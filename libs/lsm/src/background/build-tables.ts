@@ -19,6 +19,7 @@ import { sortEntries } from '../memtable/sort-entries.ts';
 import { newestOnly } from '../memtable/sorted-runs.ts';
 import { MergeCursor } from '../merge/merge-cursor.ts';
 import { RunCursor } from '../merge/run-cursor.ts';
+import { ReadBuffer } from '../sst/read-buffer.ts';
 import { compactionReadAhead, SstCursor } from '../sst/sst-cursor.ts';
 import { SstReader } from '../sst/sst-reader.ts';
 import type { TableInfo } from '../sst/table-info.ts';
@@ -138,10 +139,11 @@ async function writeMerged(task: MergeTask, merge: MergeCursor, { sink, yieldTur
 
 function runCursor(run: readonly MergeInput[], files: FileStore, parent: TraceContext | undefined): RunCursor {
   const noCache = new BlockCache({ bytesMax: 0 });
+  const buffer = new ReadBuffer(compactionReadAhead.limitBytes);
   return new RunCursor(
     run.map(({ info, clip }) => () => {
       const reader = new SstReader(info, files, noCache);
-      return new SstCursor(reader, { range: clip, readAhead: compactionReadAhead, parent });
+      return new SstCursor(reader, { range: clip, readAhead: compactionReadAhead, buffer, parent });
     }),
   );
 }

@@ -4,6 +4,7 @@ import type { KeyRange } from '../manifest/key-range.ts';
 import type { Cursor } from '../merge/cursor.ts';
 import type { Block } from './block.ts';
 import { type EntryParts, readEntry } from './block-layout.ts';
+import type { ReadBuffer } from './read-buffer.ts';
 import type { SstReader } from './sst-reader.ts';
 
 export interface ReadAhead {
@@ -20,6 +21,8 @@ export const compactionReadAhead: ReadAhead = { firstBytes: 256 * 1024, limitByt
 export interface SstCursorOptions {
   readonly range: KeyRange;
   readonly readAhead: ReadAhead;
+  /** For a reader that is this cursor's alone: blocks are valid until the cursor needs the next ones. */
+  readonly buffer?: ReadBuffer | undefined;
   readonly parent?: TraceContext | undefined;
 }
 
@@ -109,14 +112,17 @@ export class SstCursor implements Cursor, EntryParts {
     ) {
       end++;
     }
-    const { readAhead, parent } = this.#options;
+    const { readAhead, buffer, parent } = this.#options;
     this.#readAheadBytes = Math.min(
       Math.max(this.#readAheadBytes, (index.offsets[end] as number) - start) * 2,
       readAhead.limitBytes,
     );
     const keep = this.#kept < readAhead.keptBlocks;
     this.#kept += end - number;
-    const blocks = await this.#reader.read(number, end, keep, parent);
+    const blocks =
+      buffer === undefined
+        ? await this.#reader.read(number, end, keep, parent)
+        : await this.#reader.readOnce(number, end, buffer, parent);
     this.#ahead = blocks.reverse();
     return this.#ahead.pop() as Block;
   }

@@ -14,6 +14,7 @@ import { type EntryParts, readEntry } from './block-layout.ts';
 import { Bloom } from './bloom.ts';
 import { decodeFooter } from './footer.ts';
 import { decodeFrame } from './frame.ts';
+import type { ReadBuffer } from './read-buffer.ts';
 import { SstIndex } from './sst-index.ts';
 import type { TableInfo } from './table-info.ts';
 
@@ -22,6 +23,12 @@ interface Contents {
   readonly index: SstIndex;
   readonly owner: BlockSlots;
   readonly memoryBytes: number;
+}
+
+interface BlockRead {
+  readonly keep: boolean;
+  readonly parent: TraceContext | undefined;
+  readonly buffer?: ReadBuffer;
 }
 
 export class SstReader {
@@ -117,7 +124,7 @@ export class SstReader {
 
   /** The blocks `[first, end)` by one read, which the cache keeps as far as it has room when `keep` is set. */
   async read(first: number, end: number, keep: boolean, parent?: TraceContext): Promise<Block[]> {
-    const reading = this.#read(first, end, keep, parent);
+    const reading = this.#read(first, end, { keep, parent });
     for (let i = first; i < end; i++) {
       const block = reading.then((blocks) => blocks[i - first] as Block);
       // Whoever waits for it sees the rejection; that nobody may wait is no fault.
@@ -131,10 +138,15 @@ export class SstReader {
     }
   }
 
-  async #read(first: number, end: number, keep: boolean, parent?: TraceContext): Promise<Block[]> {
+  /** The blocks `[first, end)` for who reads the table from end to end: nobody else gets them, and they end with the next read into `buffer`. */
+  readOnce(first: number, end: number, buffer: ReadBuffer, parent?: TraceContext): Promise<Block[]> {
+    return this.#read(first, end, { keep: false, parent, buffer });
+  }
+
+  async #read(first: number, end: number, { keep, parent, buffer }: BlockRead): Promise<Block[]> {
     const { index, owner } = this.#contents as Contents;
     const offset = index.offsets[first] as number;
-    const bytes = await this.#bytes(offset, (index.offsets[end] as number) - offset, parent);
+    const bytes = await this.#bytes(offset, (index.offsets[end] as number) - offset, parent, buffer);
     const blocks: Block[] = [];
     for (let i = first; i < end; i++) {
       const start = (index.offsets[i] as number) - offset;
@@ -176,8 +188,18 @@ export class SstReader {
     if (!this.#closed) this.#cache.reserve(memoryBytes);
   }
 
-  async #bytes(offset: number, length: number, parent: TraceContext | undefined): Promise<Uint8Array> {
-    const bytes = await this.#reader.read(offset, length, parent);
+  async #bytes(
+    offset: number,
+    length: number,
+    parent: TraceContext | undefined,
+    buffer?: ReadBuffer,
+  ): Promise<Uint8Array> {
+    const lent = buffer?.lend(length);
+    const bytes = await this.#reader.read(offset, length, parent, lent).catch((error: unknown) => {
+      buffer?.lost();
+      throw error;
+    });
+    buffer?.returned(lent, bytes);
     if (bytes.length !== length) throw corrupt(this.info.file.id, `${length} bytes at ${offset} are ${bytes.length}`);
     return bytes;
   }

@@ -23,13 +23,15 @@ export class MemoryFileStore implements DelegatingFileStore {
   open(file: FileRef): FileReader {
     return {
       file,
-      read: async (offset, length) => {
+      read: async (offset, length, _parent, into) => {
         await this.before('read');
-        const bytes = this.files.get(file.id);
+        const bytes = this.files.get(file.id)?.subarray(offset, offset + length);
         if (bytes === undefined) throw new MillraceError('bad-argument', `no file ${file.id}`);
         this.reads++;
         this.bytesRead += length;
-        return Uint8Array.from(bytes.subarray(offset, offset + length));
+        if (into === undefined) return Uint8Array.from(bytes);
+        into.set(bytes);
+        return into.subarray(0, bytes.length);
       },
     };
   }
