@@ -124,15 +124,18 @@ export function dfsConformance(name: string, open: () => Promise<OpenedDfs>): vo
       it.each([
         [3, 4, '3456'],
         [8, 5, '89'],
-      ])('from %i, %i bytes into memory that is lent: in it or not, and no byte beyond', async (offset, length, expected) => {
-        await dfs.put('digits', bytesOf('0123456789'));
-        const into = new Uint8Array(8).fill(7);
-        const bytes = await dfs.read('digits', offset, length, undefined, into);
-        expect(textOf(bytes)).toBe(expected);
-        const isInside = bytes.buffer === into.buffer;
-        expect([...into.subarray(isInside ? expected.length : 0)].every((byte) => byte === 7)).toBe(true);
-        expect(isInside ? bytes.byteOffset : 0).toBe(0);
-      });
+      ])(
+        'from %i, %i bytes into memory that is lent: in it or not, and no byte beyond',
+        async (offset, length, expected) => {
+          await dfs.put('digits', bytesOf('0123456789'));
+          const into = new Uint8Array(8).fill(7);
+          const bytes = await dfs.read('digits', offset, length, undefined, into);
+          expect(textOf(bytes)).toBe(expected);
+          const isInside = bytes.buffer === into.buffer;
+          expect([...into.subarray(isInside ? expected.length : 0)].every((byte) => byte === 7)).toBe(true);
+          expect(isInside ? bytes.byteOffset : 0).toBe(0);
+        },
+      );
 
       it('refuses a range that is none', async () => {
         await dfs.put('digits', bytesOf('0123456789'));
