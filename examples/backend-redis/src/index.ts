@@ -1,0 +1,1 @@
+export { createStateBackend } from './create-backend.ts';
