@@ -1,6 +1,8 @@
-import { systemClock } from '@millrace/kernel';
+import { SeededRandom, systemClock } from '@millrace/kernel';
+import { drive, ManualClock } from '@millrace/kernel/testing';
 import { describe, expect, it } from 'vitest';
 import { MemoryDfs } from '../memory-dfs.ts';
+import { RetryingDfs } from '../retrying-dfs.ts';
 import { dfsConformance } from './conformance.ts';
 import { FaultyDfs } from './faulty-dfs.ts';
 
@@ -63,5 +65,42 @@ describe('a faulty file system', () => {
     expect(await paths(dfs)).toEqual(['old']);
     await dfs.stat('x');
     expect(await paths(dfs)).toEqual(['new', 'old']);
+  });
+
+  it('is as far away as told, in latency and in bandwidth that all requests share', async () => {
+    const clock = new ManualClock();
+    const dfs = new FaultyDfs(new MemoryDfs(clock), { clock });
+    dfs.slowDown({ latencyMs: 23, bytesPerSecond: 1000 });
+    await drive(clock, dfs.stat('a'));
+    expect(clock.nowMs()).toBe(23);
+    await drive(clock, Promise.all([dfs.put('a', new Uint8Array(500)), dfs.put('b', new Uint8Array(500))]));
+    expect(clock.nowMs()).toBe(23 + 23 + 1000);
+    await drive(clock, dfs.readAll('a'));
+    expect(clock.nowMs()).toBe(23 + 23 + 1000 + 23 + 500);
+    const writer = await dfs.createWriter('c');
+    await drive(clock, writer.append(new Uint8Array(100)));
+    await drive(clock, writer.close());
+    expect(clock.nowMs()).toBe(23 + 23 + 1000 + 23 + 500 + 100 + 23);
+    dfs.heal();
+    await dfs.stat('a');
+    expect(clock.nowMs()).toBe(23 + 23 + 1000 + 23 + 500 + 100 + 23);
+  });
+
+  it('refuses a share of requests in a storm, which retries get over', async () => {
+    const clock = new ManualClock();
+    const { dfs } = setUp();
+    const storm = dfs.storm(0.5, new SeededRandom(1));
+    const retried: string[] = [];
+    const retrying = new RetryingDfs(dfs, {
+      clock,
+      random: new SeededRandom(2),
+      attemptsMax: 20,
+      onRetry: (_, error) => retried.push(error.code),
+    });
+    for (let i = 0; i < 50; i++) await drive(clock, retrying.put(`${i}`, bytes));
+    expect(retried.length).toBeGreaterThan(10);
+    expect(new Set(retried)).toEqual(new Set(['dfs-throttled']));
+    storm.release();
+    expect(await paths(dfs)).toHaveLength(50);
   });
 });

@@ -1,4 +1,4 @@
-import { MillraceError } from '@millrace/kernel';
+import { assert, type Clock, MillraceError, type Random, sleep } from '@millrace/kernel';
 import type { TraceContext } from '@millrace/telemetry';
 import type { Dfs, DfsEntry, DfsWriter } from '../dfs.ts';
 import { type DfsOperation, DfsStats } from '../stats.ts';
@@ -17,6 +17,19 @@ export type FaultTiming = 'before' | 'after';
 export interface FaultyDfsOptions {
   /** Waited for before and after each request takes effect: latency, in whatever clock the test uses. */
   readonly delay?: (call: DfsCall, timing: FaultTiming) => Promise<void> | void;
+  /** For {@link FaultyDfs.slowDown}: real, or a test's own. */
+  readonly clock?: Clock;
+}
+
+/** How far away a store is. */
+export interface Distance {
+  /**
+   * Of each request, half of it before it takes effect and half before its answer. A listing is one request; what a
+   * writer takes is held by its driver, so that `createWriter` and `append` are none.
+   */
+  readonly latencyMs: number;
+  /** Of all requests together, in both directions: they queue for it. Undefined: no limit. */
+  readonly bytesPerSecond?: number;
 }
 
 /** A request held back by {@link FaultyDfs.stallWhen}. */
@@ -36,7 +49,8 @@ interface Fault {
 }
 
 /**
- * A Dfs that misbehaves when told to: fails before or after the effect, stalls, crashes (fails for ever), lists late.
+ * A Dfs that misbehaves when told to: is far away (latency, bandwidth), fails before or after the effect, refuses in
+ * storms (503), stalls, crashes (fails for ever), lists late.
  * One per simulated process over a shared store makes processes that crash and stall on their own.
  */
 export class FaultyDfs implements Dfs {
@@ -49,11 +63,38 @@ export class FaultyDfs implements Dfs {
   #calls = 0;
   #crashed = false;
   #listLagCalls = 0;
+  readonly #clock: Clock | undefined;
+  #distance: Distance = { latencyMs: 0 };
+  #linkFreeAtMs = 0;
 
   constructor(inner: Dfs, options: FaultyDfsOptions = {}) {
     this.uri = inner.uri;
     this.#inner = inner;
     this.#delay = options.delay ?? (() => undefined);
+    this.#clock = options.clock;
+  }
+
+  /** From now on requests take time. */
+  slowDown(distance: Distance): void {
+    assert(this.#clock !== undefined, 'a clock is needed for a store that is slow');
+    this.#distance = distance;
+  }
+
+  /** The store refuses a share of all requests (0 … 1) with `dfs-throttled`, as a busy one does with 503, until `release`. */
+  storm(share: number, random: Random): { release(): void } {
+    const fault: Fault = {
+      matches: () => random.float() < share,
+      timing: 'before',
+      strike: ({ operation, path }) =>
+        Promise.reject(new MillraceError('dfs-throttled', `injected: too many requests: ${operation} ${path}`)),
+      timesLeft: Number.POSITIVE_INFINITY,
+    };
+    this.#faults.push(fault);
+    return {
+      release: () => {
+        fault.timesLeft = 0;
+      },
+    };
   }
 
   /** Requests that arrived so far. */
@@ -123,14 +164,16 @@ export class FaultyDfs implements Dfs {
     this.#listLagCalls = calls;
   }
 
-  /** Forgets all faults but a crash. Requests that stall stay stalled until released. */
+  /** Forgets all faults but a crash, and is near. Requests that stall stay stalled until released. */
   heal(): void {
     this.#faults = [];
     this.#listLagCalls = 0;
+    this.#distance = { latencyMs: 0 };
   }
 
   async put(path: string, bytes: Uint8Array, parent?: TraceContext): Promise<void> {
     await this.#call('put', path, async () => {
+      await this.#transfer(bytes.length);
       await this.#inner.put(path, bytes, parent);
       this.#created(path, bytes.length);
     });
@@ -138,6 +181,7 @@ export class FaultyDfs implements Dfs {
 
   putIfAbsent(path: string, bytes: Uint8Array, parent?: TraceContext): Promise<boolean> {
     return this.#call('putIfAbsent', path, async () => {
+      await this.#transfer(bytes.length);
       const created = await this.#inner.putIfAbsent(path, bytes, parent);
       if (created) this.#created(path, bytes.length);
       return created;
@@ -148,6 +192,7 @@ export class FaultyDfs implements Dfs {
     return this.#call('read', path, async () => {
       const bytes = await this.#inner.read(path, offset, length, parent);
       this.stats.bytesRead += bytes.length;
+      await this.#transfer(bytes.length);
       return bytes;
     });
   }
@@ -156,6 +201,7 @@ export class FaultyDfs implements Dfs {
     return this.#call('readAll', path, async () => {
       const bytes = await this.#inner.readAll(path, parent);
       this.stats.bytesRead += bytes?.length ?? 0;
+      await this.#transfer(bytes?.length ?? 0);
       return bytes;
     });
   }
@@ -185,6 +231,7 @@ export class FaultyDfs implements Dfs {
     return {
       append: (bytes) =>
         this.#call('append', path, async () => {
+          await this.#transfer(bytes.length);
           await writer.append(bytes);
           sizeBytes += bytes.length;
         }),
@@ -216,6 +263,7 @@ export class FaultyDfs implements Dfs {
 
   async #strike(call: DfsCall, timing: FaultTiming): Promise<void> {
     await this.#delay(call, timing);
+    if (!isHeld(call.operation)) await this.#wait(this.#distance.latencyMs / 2);
     try {
       for (const fault of this.#faults) {
         if (this.#crashed) break;
@@ -230,10 +278,27 @@ export class FaultyDfs implements Dfs {
     }
   }
 
+  /** Waits for its turn on the link, and for its bytes. */
+  async #transfer(sizeBytes: number): Promise<void> {
+    const { bytesPerSecond } = this.#distance;
+    if (bytesPerSecond === undefined || this.#clock === undefined) return;
+    const nowMs = this.#clock.monotonicMs();
+    this.#linkFreeAtMs = Math.max(this.#linkFreeAtMs, nowMs) + (sizeBytes * 1000) / bytesPerSecond;
+    await this.#wait(this.#linkFreeAtMs - nowMs);
+  }
+
+  async #wait(delayMs: number): Promise<void> {
+    if (delayMs > 0 && this.#clock !== undefined) await sleep(this.#clock, delayMs);
+  }
+
   #created(path: string, sizeBytes: number): void {
     this.stats.bytesWritten += sizeBytes;
     this.#unlisted.set(path, this.#calls);
   }
+}
+
+function isHeld(operation: DfsOperation): boolean {
+  return operation === 'createWriter' || operation === 'append';
 }
 
 function injected(call: DfsCall, timing: FaultTiming): MillraceError {
