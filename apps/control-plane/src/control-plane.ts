@@ -4,6 +4,7 @@ import type { Telemetry, TraceContext } from '@millrace/telemetry';
 import type { WorkerOptions } from '@temporalio/worker';
 import { controlActivities } from './activities/control-activities.ts';
 import type { FailPoint } from './activities/fail-points.ts';
+import { operationActivities } from './activities/operations.ts';
 import { RunnerClients } from './activities/runner-clients.ts';
 import { consoleApp } from './console/app.ts';
 import { JobsView } from './console/jobs-view.ts';
@@ -13,6 +14,7 @@ import { RetentionQueue } from './storage/retention-queue.ts';
 import { Sweeper } from './storage/sweeper.ts';
 import { UfsControlStorage } from './storage/ufs-control-storage.ts';
 import { ControlWorker } from './worker/control-worker.ts';
+import { TemporalSteering } from './worker/temporal-steering.ts';
 
 export interface ControlPlaneDeps {
   readonly settings: ControlSettings;
@@ -43,20 +45,24 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const sweeper = new Sweeper({ storage, clock, telemetry });
   const retention = new RetentionQueue({ storage, clock, telemetry });
   const { log } = telemetry;
+  const steering = new TemporalSteering({ address: settings.temporalAddress, namespace: settings.namespace, clock });
   const worker = new ControlWorker({
     address: settings.temporalAddress,
     namespace: settings.namespace,
-    activities: controlActivities({
-      checkpointMode: settings.checkpointMode,
-      storage,
-      runners,
-      sweeper,
-      retention,
-      failPoint,
-      clock,
-      telemetry,
-      activeSpan,
-    }),
+    activities: {
+      ...controlActivities({
+        checkpointMode: settings.checkpointMode,
+        storage,
+        runners,
+        sweeper,
+        retention,
+        failPoint,
+        clock,
+        telemetry,
+        activeSpan,
+      }),
+      ...operationActivities({ storage, steering, failPoint, clock, activeSpan }),
+    },
     workflowBundle: deps.workflowBundle,
     ...(deps.tracing === undefined ? {} : { tracing: deps.tracing }),
     clock,
@@ -73,6 +79,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     await sweeper.close();
     await console.close();
     await jobs.close();
+    await steering.close();
     runners.close();
   };
   return {

@@ -1,5 +1,24 @@
 import { type Clock, MillraceError } from '@millrace/kernel';
-import { controlQueue, type JobInput, type JobState, workflowTypes } from '@millrace/proto/control';
+import {
+  type CheckpointList,
+  type CleanupInput,
+  type CleanupResult,
+  controlQueue,
+  type DeleteInput,
+  type ForkInput,
+  type JobInput,
+  type JobState,
+  type ReleaseInput,
+  type RescaleInput,
+  type RescaleResult,
+  type RestoreInput,
+  type RestoreResult,
+  type SavepointInput,
+  type SavepointResult,
+  type StopInput,
+  type StopResult,
+  workflowTypes,
+} from '@millrace/proto/control';
 import {
   type Client,
   type Connection,
@@ -8,6 +27,7 @@ import {
 } from '@temporalio/client';
 import { fromTemporal } from './errors.ts';
 import { JobHandle } from './job-handle.ts';
+import { OperationHandle } from './operation-handle.ts';
 
 export interface ClientParts {
   readonly client: Client;
@@ -68,6 +88,51 @@ export class MillraceClient {
     return new JobHandle(id, this.#parts);
   }
 
+  /** Changes the parallelism of a running job. */
+  rescale(input: RescaleInput): Promise<OperationHandle<RescaleResult>> {
+    return this.#operate(workflowTypes.rescale, input);
+  }
+
+  /** Takes a checkpoint that is kept until it is released. */
+  savepoint(input: SavepointInput): Promise<OperationHandle<SavepointResult>> {
+    return this.#operate(workflowTypes.savepoint, input);
+  }
+
+  /** Ends a running job with a last checkpoint. */
+  stop(input: StopInput): Promise<OperationHandle<StopResult>> {
+    return this.#operate(workflowTypes.stop, input);
+  }
+
+  /** Has a job go on from an earlier checkpoint or a savepoint. */
+  restore(input: RestoreInput): Promise<OperationHandle<RestoreResult>> {
+    return this.#operate(workflowTypes.restore, input);
+  }
+
+  /** Starts a new job from a checkpoint of another; no state is copied. */
+  fork(input: ForkInput): Promise<OperationHandle<RestoreResult>> {
+    return this.#operate(workflowTypes.fork, input);
+  }
+
+  /** Gives a savepoint up. */
+  release(input: ReleaseInput): Promise<OperationHandle<CleanupResult>> {
+    return this.#operate(workflowTypes.release, input);
+  }
+
+  /** Deletes a job that does not run, with everything that it holds. */
+  deleteJob(input: DeleteInput): Promise<OperationHandle<CleanupResult>> {
+    return this.#operate(workflowTypes.deleteJob, input);
+  }
+
+  /** Deletes now what the job needs no longer. */
+  cleanup(input: CleanupInput): Promise<OperationHandle<CleanupResult>> {
+    return this.#operate(workflowTypes.ttlCleanup, input);
+  }
+
+  /** What a job can be restored or forked from. */
+  async checkpoints(job: string): Promise<CheckpointList> {
+    return await (await this.#operate<CheckpointList>(workflowTypes.checkpoints, { job })).result();
+  }
+
   /** Newest first; each id once. */
   async listJobs(limit = 100): Promise<readonly JobSummary[]> {
     const jobs = new Map<string, JobSummary>();
@@ -91,6 +156,29 @@ export class MillraceClient {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** Of each kind one at a time for each job. Rejects with `operation-refused` while such a one is under way. */
+  async #operate<T>(type: string, input: { readonly job: string }): Promise<OperationHandle<T>> {
+    const workflowId = `${input.job}:${type}`;
+    const { client, address } = this.#parts;
+    try {
+      await this.#call(() =>
+        client.workflow.start(type, {
+          workflowId,
+          taskQueue: controlQueue,
+          args: [input],
+          workflowIdConflictPolicy: 'FAIL',
+          staticSummary: `${type} ${input.job}`,
+        }),
+      );
+    } catch (error) {
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError))
+        throw fromTemporal(error, { id: input.job, address });
+      const words = `Another ${type} of job "${input.job}" is under way: workflow ${workflowId}.`;
+      throw new MillraceError('operation-refused', words, { cause: error, details: { id: input.job, workflowId } });
+    }
+    return new OperationHandle<T>(workflowId, this.#parts);
   }
 
   #call<T>(work: () => Promise<T>): Promise<T> {

@@ -32,9 +32,9 @@ export interface JobInput {
   readonly options?: { readonly [key: string]: Json };
   /**
    * Where to start: `latest` resumes from the newest checkpoint of an unfinished earlier run and otherwise starts
-   * empty; `empty` discards what an earlier run left.
+   * empty; `empty` discards what an earlier run left; or a checkpoint or savepoint of the job.
    */
-  readonly from?: 'latest' | 'empty';
+  readonly from?: StartFrom;
   /**
    * Resume also when the job's operators with state are not those of the checkpoint: state of those that are gone is
    * dropped, those that are new start empty. Otherwise such a checkpoint is refused.
@@ -52,6 +52,8 @@ export interface JobInput {
   readonly failuresMax?: number;
   /** Longest time a checkpoint round may take before it is aborted. */
   readonly roundTimeoutMs?: number;
+  /** How often the workflow `ttlCleanup` runs for this job; fixed when the job is first started. */
+  readonly cleanupIntervalMs?: number;
 }
 
 /**
@@ -85,6 +87,16 @@ export interface CompactionResult {
   readonly attempt: number;
 }
 
+/**
+ * Where a run starts: the newest checkpoint of an unfinished run, nothing, or a checkpoint or savepoint of the job's
+ * own. `claim`: the savepoint becomes one of the job's checkpoints.
+ */
+export type StartFrom =
+  | 'latest'
+  | 'empty'
+  | { readonly checkpoint: number }
+  | { readonly savepoint: string; readonly claim?: boolean | undefined };
+
 /** A JobInput with every default filled in; made by the activity `prepareJob`. */
 export interface JobSettings {
   readonly id: string;
@@ -93,7 +105,7 @@ export interface JobSettings {
   readonly maxParallelism: number;
   readonly checkpointIntervalMs: number;
   readonly options: { readonly [key: string]: Json };
-  readonly from: 'latest' | 'empty';
+  readonly from: StartFrom;
   readonly allowDroppedState?: boolean;
   /** See {@link AttemptPlan.overtakeAfterMs}. */
   readonly overtakeAfterMs?: number;
@@ -102,6 +114,8 @@ export interface JobSettings {
   readonly checkpointsRetained: number;
   readonly failuresMax: number;
   readonly roundTimeoutMs: number;
+  /** Absent in settings of older versions. */
+  readonly cleanupIntervalMs?: number;
 }
 
 /** Input of `describeJob`: a runner loads the job's code and checks the options against its schema. */
@@ -240,6 +254,14 @@ export interface JobRecord {
   readonly dropping: readonly CheckpointEntry[];
   /** Owned by the user: no retention drops them. Absent in records that are older than savepoints. */
   readonly savepoints?: readonly SavepointEntry[];
+  /** What this run starts from while it has no checkpoint of its own, when that is not its newest. */
+  readonly base?: CheckpointEntry;
+  /** Of a job that began as a fork. */
+  readonly fork?: { readonly parent: string; readonly checkpoint: number; readonly claim: string };
+  /** What the newest attempt was claimed with; absent in older records. */
+  readonly settings?: JobSettings;
+  /** The user has deleted the job: nothing of it is kept, and no attempt can begin from it. */
+  readonly deleted?: boolean;
 }
 
 /** A registered checkpoint that the user keeps. */
@@ -275,6 +297,12 @@ export const workflowTypes = {
   rescale: 'rescale',
   savepoint: 'savepoint',
   stop: 'stop',
+  restore: 'restore',
+  fork: 'fork',
+  release: 'release',
+  deleteJob: 'deleteJob',
+  ttlCleanup: 'ttlCleanup',
+  checkpoints: 'checkpoints',
 } as const;
 
 /** Names of signals and queries, shared by workflows and clients. */

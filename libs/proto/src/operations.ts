@@ -1,3 +1,5 @@
+import type { Json } from './control.ts';
+
 /**
  * Operations on a job: each is a workflow that a person can start with small JSON, and an update of the job's workflow.
  * `job` in these inputs is the id of the job.
@@ -103,6 +105,102 @@ export interface StopResult {
   readonly path: string | null;
 }
 
+/**
+ * Input of the workflow `restore`: the job goes on from an earlier checkpoint. It is ended first when it runs. What is
+ * not said is as in its last run.
+ */
+export interface RestoreInput {
+  readonly job: string;
+  /** Number of a checkpoint or name of a savepoint; default: the newest checkpoint. */
+  readonly from?: number | string;
+  /** The savepoint becomes one of the job's checkpoints, dropped in its turn; otherwise it stays the user's. */
+  readonly claim?: boolean;
+  readonly parallelism?: number;
+  readonly options?: { readonly [key: string]: Json };
+  readonly allowDroppedState?: boolean;
+}
+
+/** Input of the workflow `fork`: a new job begins with a checkpoint of another one. */
+export interface ForkInput {
+  readonly job: string;
+  /** Id of the new job. */
+  readonly id: string;
+  /** Number of a checkpoint or name of a savepoint; default: the newest checkpoint. */
+  readonly from?: number | string;
+  readonly parallelism?: number;
+  readonly options?: { readonly [key: string]: Json };
+  readonly allowDroppedState?: boolean;
+}
+
+/** Of `restore` and `fork`. */
+export interface RestoreResult {
+  readonly id: string;
+  /** Path of the checkpoint that the job started from. */
+  readonly from: string;
+  readonly checkpoint: number;
+  readonly parallelism: number;
+  /** `fork`: bytes of state that the new job shares with the other; none was copied. */
+  readonly bytesLinked?: number;
+}
+
+/** Input of the workflow `deleteJob`. */
+export interface DeleteInput {
+  readonly job: string;
+  /** Also delete a job that has savepoints, with them. */
+  readonly savepoints?: boolean;
+}
+
+/** Input of the workflow `release`: the savepoint is given up. */
+export interface ReleaseInput {
+  readonly job: string;
+  readonly savepoint: string;
+}
+
+/** Answer of the workflow `checkpoints` (input {@link JobNamed}): what the job can be restored or forked from. */
+export interface CheckpointList {
+  readonly id: string;
+  /** Oldest first. */
+  readonly checkpoints: readonly ListedCheckpoint[];
+}
+
+export interface JobNamed {
+  readonly job: string;
+}
+
+export interface ListedCheckpoint {
+  readonly checkpoint: number;
+  readonly generation: number;
+  readonly parallelism: number;
+  readonly createdMs: number;
+  readonly bytesPut: number;
+  readonly bytesLinked: number;
+  readonly path: string;
+  /** Names of the savepoints that it is. */
+  readonly savepoints: readonly string[];
+  /** Retention will drop it in its turn. */
+  readonly retained: boolean;
+}
+
+/** Input of the workflow `ttlCleanup`. */
+export interface CleanupInput {
+  readonly job: string;
+  /** Younger objects are left alone, milliseconds. Default one hour. */
+  readonly graceMs?: number;
+}
+
+/** Of `ttlCleanup`, `release` and `deleteJob`: what was deleted. */
+export interface CleanupResult {
+  readonly id: string;
+  readonly checkpointsDropped: number;
+  readonly filesRemoved: number;
+  readonly objectsRemoved: number;
+  readonly bytesFreed: number;
+  /** Files that stay because forks hold them. */
+  readonly filesPinned: number;
+  /** Removals that the store refused; the next clean-up tries again. */
+  readonly failed: number;
+}
+
 /** What an operation is at, as its workflow and the job show it. */
 export interface OperationStatus {
   readonly operation: string;
@@ -137,6 +235,11 @@ export interface AttemptRunning {
   readonly generation: number;
   /** When the first record was seen, or, without one for a second, when every slot was open; epoch milliseconds. */
   readonly atMs: number;
+}
+
+/** The Temporal Schedule that cleans up after a job. */
+export function scheduleId(id: string): string {
+  return `${id}-ttl-cleanup`;
 }
 
 export const operationSignals = {

@@ -10,6 +10,7 @@ import { type Command, Option } from 'commander';
 import { dev, type EmbeddedOptions } from './commands/dev.ts';
 import { cancel, checkpoint, jobs, status } from './commands/inspect.ts';
 import { run } from './commands/run.ts';
+import { addOperations } from './operations-program.ts';
 import { createReport } from './output.ts';
 import {
   type ClusterLocation,
@@ -166,6 +167,7 @@ export function createProgram(program: Command): Command {
   addDev(program);
   addRun(program);
   addInspection(program);
+  addOperations(program);
   addStorage(program);
   return program;
 }

@@ -27,7 +27,13 @@ export async function watchJob(options: WatchOptions): Promise<JobStatus> {
       shownState = status.state;
       report.say(describeState(status), { event: 'state', ...stateData(status) });
     }
-    if (status.state === 'finished' || status.state === 'failed' || status.state === 'cancelled') return status;
+    if (
+      status.state === 'finished' ||
+      status.state === 'failed' ||
+      status.state === 'stopped' ||
+      status.state === 'cancelled'
+    )
+      return status;
     const figures = await fetchLiveFigures(options.console, status.id);
     const atMs = performance.now();
     if (figures !== undefined && status.state === 'running') {
@@ -58,7 +64,7 @@ async function patientStatus(handle: JobHandle, report: Report, signal: AbortSig
 
 /** Passes when the job ended well; else throws what a command should fail with. */
 export function requireFinished(status: JobStatus): void {
-  if (status.state === 'finished') return;
+  if (status.state === 'finished' || status.state === 'stopped') return;
   if (status.state === 'cancelled') throw new MillraceError('cancelled', `Job ${status.id} was cancelled.`);
   throw new MillraceError('job-failed', `Job ${status.id} failed: ${status.lastFailure ?? 'no reason was recorded'}`);
 }

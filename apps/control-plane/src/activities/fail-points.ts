@@ -18,6 +18,8 @@ export const failPointNames = [
   'register.after-complete',
   'abort.after-close',
   'finish.after-commit',
+  'fork.after-record',
+  'delete.after-record',
 ] as const;
 export type FailPointName = (typeof failPointNames)[number];
 

@@ -1,5 +1,5 @@
 import { MillraceError } from '@millrace/kernel';
-import type { CheckpointEntry, JobRecord, SavepointEntry } from '@millrace/proto/control';
+import type { CheckpointEntry, JobRecord, SavepointEntry, StartFrom } from '@millrace/proto/control';
 import type { ClaimInput, RoundStep } from '../activities/contract.ts';
 
 /**
@@ -19,6 +19,7 @@ export function claimed(record: JobRecord | undefined, generation: number, input
       job: settings.job,
       generation,
       lineage: input.claim,
+      settings,
       round: 0,
       checkpoints: [],
       maxParallelism: settings.maxParallelism,
@@ -38,9 +39,13 @@ export function claimed(record: JobRecord | undefined, generation: number, input
     );
   }
   const anew = startsAnew(record, input);
+  if (anew && typeof settings.from === 'object') return restored(record, generation, input);
   const empty = anew && settings.from === 'empty';
+  const { base, deleted: _, ...rest } = record;
   return {
-    ...record,
+    ...rest,
+    ...(base === undefined || anew ? {} : { base }),
+    settings,
     job: settings.job,
     generation,
     run,
@@ -49,19 +54,87 @@ export function claimed(record: JobRecord | undefined, generation: number, input
     maxParallelism: anew ? settings.maxParallelism : record.maxParallelism,
     runStart: anew ? record.round : record.runStart,
     checkpoints: empty ? [] : record.checkpoints,
-    dropping: empty ? bounded([...record.dropping, ...record.checkpoints]) : record.dropping,
+    dropping: empty ? givenUp(record, liveCheckpoints(record)) : record.dropping,
   };
+}
+
+/** A new run that starts from one checkpoint of the job's own. The newer ones stay until retention drops them. */
+function restored(record: JobRecord, generation: number, { settings, run }: ClaimInput): JobRecord {
+  const { from } = settings;
+  const base = findStart(record, from);
+  if (base === undefined) throw noCheckpoint(record, from);
+  const isClaimed = typeof from === 'object' && 'savepoint' in from && from.claim === true;
+  const { savepoints = [], deleted: _, ...rest } = record;
+  return {
+    ...rest,
+    settings,
+    job: settings.job,
+    generation,
+    run,
+    finished: false,
+    closedRound: record.round,
+    runStart: record.round,
+    base,
+    savepoints: isClaimed ? savepoints.filter((entry) => entry.path !== base.path) : savepoints,
+  };
+}
+
+/** The checkpoint that is meant; undefined: there is none. */
+export function findStart(record: JobRecord, from: StartFrom): CheckpointEntry | undefined {
+  const { checkpoints, savepoints = [], base } = record;
+  if (from === 'empty') return undefined;
+  if (from === 'latest') return checkpoints.at(-1) ?? base;
+  const found =
+    'savepoint' in from
+      ? savepoints.findLast((entry) => entry.name === from.savepoint)
+      : liveCheckpoints(record).findLast((entry) => entry.checkpoint === from.checkpoint);
+  return found === undefined ? undefined : unnamed(found);
+}
+
+export function noCheckpoint(record: JobRecord, from: StartFrom): MillraceError {
+  const numbers = liveCheckpoints(record).map((entry) => entry.checkpoint);
+  const names = (record.savepoints ?? []).map((entry) => entry.name);
+  const wanted =
+    typeof from === 'string' ? from : 'savepoint' in from ? `savepoint "${from.savepoint}"` : from.checkpoint;
+  const words = `Field "from": job "${record.id}" has no checkpoint ${wanted}. It has the checkpoints ${numbers.join(', ') || '(none)'} and the savepoints ${names.join(', ') || '(none)'}.`;
+  return new MillraceError('checkpoint-not-found', words, { details: { field: 'from' } });
+}
+
+function unnamed(entry: CheckpointEntry): CheckpointEntry {
+  const { name: _, ...rest } = entry as SavepointEntry;
+  return rest;
+}
+
+/** The user deletes the job: nothing is live any more, and whatever still runs is fenced. */
+export function deleted(record: JobRecord, generation: number): JobRecord {
+  const { base: _base, savepoints: _savepoints, fork: _fork, ...rest } = record;
+  return {
+    ...rest,
+    generation,
+    finished: true,
+    deleted: true,
+    closedRound: record.round,
+    runStart: record.round,
+    checkpoints: [],
+    dropping: [],
+  };
+}
+
+/** What is live no more of these; the rest of what is given up is for the sweep. */
+function givenUp(record: JobRecord, entries: readonly CheckpointEntry[]): readonly CheckpointEntry[] {
+  const kept = new Set((record.savepoints ?? []).map((savepoint) => savepoint.path));
+  return bounded([...record.dropping, ...entries.filter((entry) => !kept.has(entry.path))]);
 }
 
 /** A new run takes over the state of an unfinished one, unless it was told not to. */
 function startsAnew(record: JobRecord, input: ClaimInput): boolean {
-  return record.run !== input.run && (input.settings.from === 'empty' || record.finished);
+  return record.run !== input.run && (input.settings.from !== 'latest' || record.finished);
 }
 
 /** The checkpoint that an attempt of the record's run starts from. */
 export function newestCheckpoint(record: JobRecord): CheckpointEntry | undefined {
   const newest = record.checkpoints.at(-1);
-  return newest !== undefined && newest.checkpoint > record.runStart ? newest : undefined;
+  return newest !== undefined && newest.checkpoint > record.runStart ? newest : record.base;
 }
 
 /** Numbers the round; everything before it that is not registered can no longer be. */
@@ -82,11 +155,15 @@ export function registered(record: JobRecord | undefined, entry: CheckpointEntry
   const all = [...current.checkpoints, entry];
   const surplus = all.slice(0, Math.max(0, all.length - Math.max(1, how.retained)));
   const savepoints = withSavepoints(current.savepoints ?? [], entry, how.savepoints ?? []);
-  const kept = new Set(savepoints.map((savepoint) => savepoint.path));
-  const dropped = surplus.filter((one) => !kept.has(one.path));
+  const { base, ...rest } = current;
+  const checkpoints = all.slice(surplus.length);
+  // From now on the run has a checkpoint of its own to start from.
+  const kept = new Set([...savepoints, ...checkpoints].map((one) => one.path));
+  const done = base === undefined || surplus.some((one) => one.path === base.path) ? [] : [base];
+  const dropped = [...surplus, ...done].filter((one) => !kept.has(one.path));
   return {
-    ...current,
-    checkpoints: all.slice(surplus.length),
+    ...rest,
+    checkpoints,
     dropping: dropped.length === 0 ? current.dropping : bounded([...current.dropping, ...dropped]),
     ...(savepoints.length === 0 ? {} : { savepoints }),
   };
@@ -109,20 +186,21 @@ function withSavepoints(
 
 /** Every checkpoint that somebody may still start from. */
 export function liveCheckpoints(record: JobRecord): readonly CheckpointEntry[] {
-  const { checkpoints, savepoints = [] } = record;
-  const paths = new Set(checkpoints.map((entry) => entry.path));
-  return [...checkpoints, ...savepoints.filter((entry) => !paths.has(entry.path))];
+  const { checkpoints, savepoints = [], base } = record;
+  const all = [...checkpoints, ...savepoints.map(unnamed), ...(base === undefined ? [] : [base])];
+  return [...new Map(all.map((entry) => [entry.path, entry])).values()].sort((a, b) => a.checkpoint - b.checkpoint);
 }
 
 /** The user needs this savepoint no longer: what no checkpoint holds any more is given up. */
 export function savepointReleased(record: JobRecord, name: string): JobRecord {
-  const { savepoints = [], checkpoints, dropping } = record;
+  const { savepoints = [], checkpoints, dropping, base } = record;
   const released = savepoints.find((entry) => entry.name === name);
   if (released === undefined) return record;
   const left = savepoints.filter((entry) => entry !== released);
-  const isHeld = [...left, ...checkpoints].some((entry) => entry.path === released.path);
-  const { name: _, ...entry } = released;
-  return { ...record, savepoints: left, dropping: isHeld ? dropping : bounded([...dropping, entry]) };
+  const isHeld = [...left, ...checkpoints, ...(base === undefined ? [] : [base])].some(
+    (entry) => entry.path === released.path,
+  );
+  return { ...record, savepoints: left, dropping: isHeld ? dropping : bounded([...dropping, unnamed(released)]) };
 }
 
 export interface RegisterOptions {

@@ -1,6 +1,7 @@
 import type { CheckpointContents, CheckpointEntry, JobRecord } from '@millrace/proto/control';
 import type { TraceContext } from '@millrace/telemetry';
-import type { SweepReport } from '@millrace/ufs';
+import type { EraseReport, Fork, SweepReport } from '@millrace/ufs';
+import type { ForkJob } from './fork-job.ts';
 
 /** What the control plane keeps on the DFS: a job's fenced record and its checkpoints. Paths are whole DFS paths. */
 export interface ControlStorage {
@@ -47,6 +48,10 @@ export interface ControlStorage {
    * when there is no record. Rejects, with nothing deleted, when something that lives cannot be read.
    */
   sweep(id: string, graceMs: number): Promise<SweepReport | undefined>;
+  /** Makes a job that begins with a checkpoint of another: see `fork-job.ts`. */
+  fork(wanted: ForkJob): Promise<Pick<Fork, 'files' | 'bytesLinked'>>;
+  /** Removes everything of a job whose record says that it is deleted, but what forks of it hold. Idempotent. */
+  erase(id: string): Promise<EraseReport>;
   /**
    * Removes what the control plane wrote for a round that can never be registered. The tables' snapshots and files stay
    * for the sweep: the attempt may have them in use, and the snapshots are the proof of when it has not. Idempotent.

@@ -2,10 +2,24 @@ import type { Dfs } from '@millrace/dfs';
 import { type Clock, MillraceError, type Random, Semaphore } from '@millrace/kernel';
 import type { CheckpointContents, CheckpointEntry, JobRecord } from '@millrace/proto/control';
 import type { Telemetry, TraceContext } from '@millrace/telemetry';
-import { FencedObject, type Holder, Holders, JobNamespace, Reaper, type SweepReport } from '@millrace/ufs';
+import {
+  type EraseReport,
+  eraseJob,
+  FencedObject,
+  type Fork,
+  type Holder,
+  Holders,
+  JobNamespace,
+  Reaper,
+  type SweepReport,
+  settleOrigins,
+  sweepForkPins,
+} from '@millrace/ufs';
 import type { ControlStorage, JobGeneration } from './control-storage.ts';
+import { type ForkJob, forkJob } from './fork-job.ts';
 import { HolderCache } from './holder-cache.ts';
 import { holdersOf } from './holders-of.ts';
+import { StoredRecords } from './job-records.ts';
 import { checkpointHolderPath, JobRetention } from './job-retention.ts';
 
 export interface UfsControlStorageOptions {
@@ -25,18 +39,22 @@ export class UfsControlStorage implements ControlStorage {
   readonly #holders: Holders;
   readonly #retention: JobRetention;
   readonly #reaper: Reaper;
+  readonly #records: StoredRecords;
 
   constructor(options: UfsControlStorageOptions) {
     this.#options = options;
     this.#holders = new Holders(options.dfs);
     // The Dfs has its own retries, and whoever asks comes again: a refused removal must not hold up the others.
     this.#reaper = new Reaper({ ...options, attemptsMax: 1 });
+    const snapshotsOf = async (entry: CheckpointEntry): Promise<readonly string[]> =>
+      holdersOf(await this.readCheckpoint(entry.path));
+    this.#records = new StoredRecords({ storage: this, snapshotsOf });
     this.#retention = new JobRetention({
       dfs: options.dfs,
       clock: options.clock,
       holders: new HolderCache(this.#holders),
       reaper: this.#reaper,
-      snapshotsOf: async (entry) => holdersOf(await this.readCheckpoint(entry.path)),
+      snapshotsOf,
       snapshotsLeftOf: (entry) => this.#snapshotsLeftOf(entry.path),
     });
   }
@@ -103,7 +121,22 @@ export class UfsControlStorage implements ControlStorage {
 
   async sweep(id: string, graceMs: number): Promise<SweepReport | undefined> {
     const record = await this.readRecord(id);
-    return record === undefined ? undefined : await this.#retention.sweep(record, graceMs);
+    if (record === undefined) return undefined;
+    const report = await this.#retention.sweep(record, graceMs);
+    const source = { dfs: this.#options.dfs, namespace: new JobNamespace(id), holders: this.#holders };
+    const live = await this.#records.holdersOf(record);
+    await settleOrigins(source, this.#reaper, this.#records, { claim: record.fork?.claim, live });
+    await sweepForkPins(source, this.#reaper, this.#records, { graceMs, nowMs: this.#options.clock.nowMs() });
+    return report;
+  }
+
+  fork(wanted: ForkJob): Promise<Pick<Fork, 'files' | 'bytesLinked'>> {
+    return forkJob({ dfs: this.#options.dfs, storage: this, records: this.#records }, wanted);
+  }
+
+  async erase(id: string): Promise<EraseReport> {
+    const source = { dfs: this.#options.dfs, namespace: new JobNamespace(id), holders: this.#holders };
+    return await eraseJob(source, this.#reaper, this.#records);
   }
 
   async discardRound(id: string, checkpoint: number, generation: number): Promise<void> {

@@ -3,12 +3,13 @@ import { controlQueue } from '@millrace/proto/control';
 import type { Logger } from '@millrace/telemetry';
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { ControlActivities } from '../activities/contract.ts';
+import type { OperationActivities } from '../activities/operation-contract.ts';
 import { requireSearchAttributes } from './search-attributes.ts';
 
 export interface ControlWorkerOptions {
   readonly address: string;
   readonly namespace: string;
-  readonly activities: ControlActivities;
+  readonly activities: ControlActivities & OperationActivities;
   readonly workflowBundle: { readonly code: string };
   /** Tracing: interceptors and sinks. */
   readonly tracing?: Pick<WorkerOptions, 'interceptors' | 'sinks'>;

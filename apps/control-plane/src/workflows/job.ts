@@ -19,6 +19,7 @@ import {
   executeChild,
   isCancellation,
   ParentClosePolicy,
+  patched,
   setCurrentDetails,
   setHandler,
   sleep,
@@ -31,7 +32,7 @@ import { backoffMs } from './backoff.ts';
 import { type ChangeHost, Changes } from './changes.ts';
 import { type HeldSlot, keptSlots } from './claim-slots.ts';
 import { type Cause, causeOf, endWith } from './failures.ts';
-import { control, jobCode } from './proxies.ts';
+import { control, jobCode, operation } from './proxies.ts';
 import { distinctRunners } from './runners.ts';
 import { attemptsPerRun, claimsMax } from './timeouts.ts';
 
@@ -206,6 +207,7 @@ class JobRun implements ChangeHost {
     let settings = this.#settings ?? (await this.#prepare(input));
     if (workflowInfo().workflowId !== settings.id) return await this.#asChild(settings, input);
     setAttributes({ job: settings.job, parallelism: settings.parallelism, state: this.#state });
+    this.#scheduleCleanup(settings);
     this.#description ??= await this.#describe(settings);
     for (;;) {
       const isLong = this.#attempts >= attemptsPerRun || (this.#attempts > 0 && workflowInfo().continueAsNewSuggested);
@@ -233,6 +235,15 @@ class JobRun implements ChangeHost {
       this.enter('stopped', `Stopped with checkpoint ${result.last.checkpoint}; start it again to go on from there.`);
       return this.result('stopped', result);
     }
+  }
+
+  /** Beside the job's life: whether it succeeds is no matter to it. */
+  #scheduleCleanup({ id, cleanupIntervalMs: everyMs }: JobSettings): void {
+    if (this.#generation > 0 || everyMs === undefined || !patched('ttl-cleanup')) return;
+    const scheduled = operation.scheduleCleanup.executeWithOptions({ summary: 'schedule the clean-up' }, [
+      { id, everyMs },
+    ]);
+    scheduled.catch(() => undefined);
   }
 
   #useSettings(settings: JobSettings): void {

@@ -1,7 +1,8 @@
 import { controlQueue, jobCodeQueue, runnerQueue, slotQueue } from '@millrace/proto/control';
 import { ActivityCancellationType, type ActivityOptions, proxyActivities } from '@temporalio/workflow';
 import type { ControlActivities, RunnerActivities } from '../activities/contract.ts';
-import { timeouts } from './timeouts.ts';
+import type { OperationActivities } from '../activities/operation-contract.ts';
+import { operationTriesMax, timeouts } from './timeouts.ts';
 
 const retry = { initialInterval: 200, backoffCoefficient: 2, maximumInterval: 5_000 } as const;
 
@@ -21,6 +22,24 @@ export const longControl = proxyActivities<ControlActivities>({
   heartbeatTimeout: timeouts.controlHeartbeatMs,
   cancellationType: ActivityCancellationType.TRY_CANCEL,
   retry,
+});
+
+/** Steps of operations. What repeating cannot help fails at once; what it may is given up after some tries. */
+export const operation = proxyActivities<OperationActivities>({
+  taskQueue: controlQueue,
+  startToCloseTimeout: timeouts.controlStepMs,
+  heartbeatTimeout: timeouts.controlHeartbeatMs,
+  cancellationType: ActivityCancellationType.TRY_CANCEL,
+  retry: { ...retry, maximumAttempts: operationTriesMax },
+});
+
+/** Steps of operations that last as long as the job takes. */
+export const longOperation = proxyActivities<OperationActivities>({
+  taskQueue: controlQueue,
+  startToCloseTimeout: '3650 days',
+  heartbeatTimeout: timeouts.controlHeartbeatMs,
+  cancellationType: ActivityCancellationType.TRY_CANCEL,
+  retry: { ...retry, maximumAttempts: operationTriesMax },
 });
 
 /** Waits, however long, for a runner with a free slot. */

@@ -31,3 +31,5 @@ export const claimsMax = 5;
 /** Attempts of one workflow run, and rounds of one loop run, before it continues as new. */
 export const attemptsPerRun = 100;
 export const roundsPerRun = 50;
+/** Tries of one step of an operation: a quarter of an hour of outage. */
+export const operationTriesMax = 200;
