@@ -39,7 +39,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
   const server = new RunnerServer({ runnerId, clock, telemetry });
   const port = await server.listen(`${host}:${settings.port}`);
   const address = `${host}:${port}`;
-  const budget = slotBudget(settings.slotMemory);
+  const budget = slotBudget(settings.slotMemory, settings.stateBackend === 'remote');
   const { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit } = settings;
   const { temporalAddress, namespace } = settings;
   const compactions = new TemporalCompactions({ address: temporalAddress, namespace, clock });
@@ -52,7 +52,14 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     compaction: { place: settings.compaction, broker: new CompactionBroker(compactions) },
     diskCache: diskCache?.place,
     budget,
-    slot: { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit, workingSetBytes: budget.workingSetBytes },
+    slot: {
+      frameBytes,
+      frameDelayMs,
+      channelWindowBytes,
+      inFlightLimit,
+      workingSetBytes: budget.workingSetBytes,
+      existenceBytes: budget.existenceBytes,
+    },
     clock,
     random,
     telemetry,

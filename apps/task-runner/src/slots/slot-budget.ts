@@ -9,12 +9,16 @@
  * | 1/3 | block cache of the LSM |
  * | 1/6 | memtables, active and being flushed |
  * | 1/6 | frames of the channels, batches and buffers of files |
+ *
+ * With tables in state-services there are neither blocks nor memtables here: the working set has half of the rest and the keys
+ * that exist (the existence filter) a third.
  */
 export interface SlotBudget {
   /** Young and old generation of the thread's heap. */
   readonly youngHeapMb: number;
   readonly oldHeapMb: number;
   readonly workingSetBytes: number;
+  readonly existenceBytes: number;
   readonly blockCacheBytes: number;
   readonly memtableBytes: number;
 }
@@ -26,7 +30,7 @@ export const slotMemoryBytesMin = 128 * 1024 * 1024;
 const youngHeapMbMax = 48;
 const heapMbMin = 96;
 
-export function slotBudget(slotMemoryBytes: number): SlotBudget {
+export function slotBudget(slotMemoryBytes: number, isRemote = false): SlotBudget {
   const slotMb = slotMemoryBytes / (1024 * 1024);
   const heapMb = Math.floor(Math.max(slotMb / 4, Math.min(slotMb / 2, heapMbMin)));
   const youngHeapMb = Math.min(youngHeapMbMax, Math.floor(heapMb / 4));
@@ -34,9 +38,10 @@ export function slotBudget(slotMemoryBytes: number): SlotBudget {
   return {
     youngHeapMb,
     oldHeapMb: heapMb - youngHeapMb,
-    workingSetBytes: Math.floor(rest / 3),
-    blockCacheBytes: Math.floor(rest / 3),
-    memtableBytes: Math.floor(rest / 6),
+    workingSetBytes: Math.floor(isRemote ? rest / 2 : rest / 3),
+    existenceBytes: isRemote ? Math.floor(rest / 3) : 0,
+    blockCacheBytes: isRemote ? 0 : Math.floor(rest / 3),
+    memtableBytes: isRemote ? 0 : Math.floor(rest / 6),
   };
 }
 

@@ -23,7 +23,7 @@ import {
   WorkerExecutor,
 } from '@millrace/lsm';
 import type { Json } from '@millrace/proto/control';
-import { MemoryStateStore, type StateStore } from '@millrace/state';
+import { MemoryStateStore, meteredStore, type StateStore } from '@millrace/state';
 import { openLsmStore } from '@millrace/state-lsm';
 import { buildGraph, createSlot, type InFlightFiles, type JobGraph, loadJob, type Slot } from '@millrace/streams';
 import { type RunningTelemetry, startTelemetry, type Telemetry } from '@millrace/telemetry';
@@ -162,7 +162,7 @@ async function build(transport: PortTransport, telemetry: Telemetry): Promise<Op
     maxParallelism,
     keyGroups: keyGroupRange(subtask, parallelism, maxParallelism),
     settings: deployment.slot,
-    store: opened.store,
+    store: meteredStore(opened.store, { clock, telemetry }),
     transport,
     inFlightFiles: opened.inFlightFiles,
     clock,

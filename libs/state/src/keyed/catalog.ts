@@ -27,6 +27,8 @@ interface CatalogEntry {
 export interface Catalog {
   readonly version: 1;
   readonly keyFormat: string;
+  /** The longest time to live that any of its values may have, in milliseconds; 0, or without it: for ever. */
+  readonly ttlMaxMs?: number;
   readonly states: Readonly<Record<string, CatalogEntry>>;
 }
 
@@ -121,7 +123,13 @@ export function mergeCatalog(stored: Catalog | undefined, shape: StateShape, key
     states[name] = entry;
   }
   if (nextId > stateIdsReserved) throw new MillraceError('bad-argument', 'a table cannot hold more states');
-  return { version: 1, keyFormat, states };
+  return { version: 1, keyFormat, ttlMaxMs: ttlMaxOf(stored, shape), states };
+}
+
+function ttlMaxOf(stored: Catalog | undefined, shape: StateShape): number {
+  const all = Object.values(shape).map((descriptor) => descriptor.ttl?.durationMs ?? 0);
+  if (stored !== undefined) all.push(stored.ttlMaxMs ?? 0);
+  return all.includes(0) ? 0 : Math.max(0, ...all);
 }
 
 /** The declared states with their ids and decoders. */

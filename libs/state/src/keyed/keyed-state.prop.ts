@@ -226,6 +226,7 @@ test('all kinds of state behave as their model, in flight together, through evic
   let asynchronous = 0;
   let cacheEvictions = 0;
   let cacheHits = 0;
+  let knownAbsent = 0;
   await forSeeds(12, async (random) => {
     const clock = new ManualClock(1_000_000);
     const models = new Map<string, Model>();
@@ -233,7 +234,8 @@ test('all kinds of state behave as their model, in flight together, through evic
     for (let generation = 1; generation <= 3; generation++) {
       const bytesMax = [1, 4000, 1_000_000][random.below(3)] as number;
       const cacheBytesMax = [0, 2000, 1_000_000][random.below(3)] as number;
-      const workingSet = new WorkingSet({ bytesMax, cacheBytesMax, clock });
+      const existenceBytesMax = [0, 20_000, 1_000_000][random.below(3)] as number;
+      const workingSet = new WorkingSet({ bytesMax, cacheBytesMax, existenceBytesMax, clock });
       const parallelism = 1 + random.below(4);
       const subtasks = await openAll(random, clock, workingSet, { generation, parallelism, handles });
       for (let round = 0; round < 12; round++) {
@@ -276,6 +278,7 @@ test('all kinds of state behave as their model, in flight together, through evic
       evictions += workingSet.evictions;
       cacheEvictions += workingSet.cache.evictions;
       cacheHits += workingSet.cache.hits;
+      knownAbsent += workingSet.existence.stats.absent;
       expect(workingSet.bytes).toBe(0);
     }
   });
@@ -284,6 +287,7 @@ test('all kinds of state behave as their model, in flight together, through evic
   expect(asynchronous).toBeGreaterThan(100);
   expect(cacheEvictions).toBeGreaterThan(100);
   expect(cacheHits).toBeGreaterThan(100);
+  expect(knownAbsent).toBeGreaterThan(0);
 });
 
 async function settledSnapshot(state: KeyedState<typeof shape>, checkpoint: number): Promise<SnapshotHandle> {

@@ -1,3 +1,4 @@
+import type { ExistenceScope } from '@millrace/cache';
 import { assert, ByteWriter, containsKeyGroup, keyGroupOf, type MaybePromise, MillraceError } from '@millrace/kernel';
 import type { TraceContext } from '@millrace/telemetry';
 import type { Codec } from '../codec.ts';
@@ -49,6 +50,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   readonly processingTimers: TimerQueue;
   readonly #table: StateTable;
   readonly #workingSet: WorkingSet;
+  readonly #cache: TableCache;
   readonly #writer: TableWriter;
   readonly #keyCodec: Codec<unknown>;
   readonly #states: RunningState[] = [];
@@ -73,7 +75,8 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     this.#keyCodec = keyCodec;
     this.#onFailure = options.onFailure;
     this.#changesMax = options.changesMax ?? changesMaxDefault;
-    const cache = new TableCache(workingSet.cache);
+    this.#cache = new TableCache(workingSet.cache, existenceScopeOf(options, catalog));
+    const cache = this.#cache;
     this.#writer = new TableWriter(table, cache, (error) => this.#fail(error));
     const keys = new EntryKeys(keyCodec);
     const context: CellContext = {
@@ -167,6 +170,7 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
       for (const entry of space.entries.values()) this.#workingSet.remove(entry);
       space.entries.clear();
     }
+    this.#cache.close();
     await this.#table.close();
   }
 
@@ -281,6 +285,16 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
       throw savingFailed(entry, definition.name, error);
     }
   }
+}
+
+/** What exists in the table, from now on or after its longest time to live; none without a filter. */
+function existenceScopeOf(
+  { table, workingSet, restored }: KeyedStateOptions<StateShape>,
+  { ttlMaxMs = 0 }: Catalog,
+): ExistenceScope | undefined {
+  const { existence } = workingSet;
+  if (!existence.isOn) return undefined;
+  return existence.openScope({ keyGroups: table.spec.keyGroups, ttlMs: ttlMaxMs, isEmpty: !restored });
 }
 
 /** The row of the states that lie in it; none without such states. */

@@ -1,4 +1,4 @@
-import { OffHeapCache } from '@millrace/cache';
+import { ExistenceFilter, OffHeapCache } from '@millrace/cache';
 import { assert, type Clock } from '@millrace/kernel';
 
 /** What a working set holds: decoded state of one key, owned by one keyed state. */
@@ -26,6 +26,11 @@ export interface WorkingSetOptions {
   readonly bytesMax: number;
   /** Bytes of stored values to hold beside it, outside of the engine's heap. 0 or none: no cache. */
   readonly cacheBytesMax?: number;
+  /**
+   * Bytes for the keys that exist, so that those which do not need no request: worth it for stores across a network. 0 or
+   * none: no filter. When they do not suffice, key groups are given up one by one.
+   */
+  readonly existenceBytesMax?: number;
   readonly clock: Clock;
 }
 
@@ -44,12 +49,16 @@ export class WorkingSet {
   bytes = 0;
   evictions = 0;
   readonly cache: OffHeapCache;
+  readonly existence: ExistenceFilter;
   readonly #ring: Resident[] = [];
   #hand = 0;
 
   constructor(options: WorkingSetOptions) {
     this.bytesMax = options.bytesMax;
-    this.cache = new OffHeapCache({ bytesMax: options.cacheBytesMax ?? 0, clock: options.clock });
+    const { clock } = options;
+    this.cache = new OffHeapCache({ bytesMax: options.cacheBytesMax ?? 0, clock });
+    const bytesMax = options.existenceBytesMax ?? 0;
+    this.existence = new ExistenceFilter({ bytesMax, clock, whenFull: 'turn-off', setting: 'slotMemory' });
   }
 
   get size(): number {

@@ -112,6 +112,8 @@ export interface SlotSettings {
   readonly inFlightLimit: number;
   /** Bytes of state that the slot may hold at hand, over all its operators: some decoded, most as they are stored. */
   readonly workingSetBytes: number;
+  /** Bytes for the keys that exist, where the store is far away: none for those that do not is asked. Default 0: no filter. */
+  readonly existenceBytes?: number;
   /** Size at which a frame leaves, and how long a partial one may wait. */
   readonly frameBytes: number;
   readonly frameDelayMs: number;
