@@ -17,13 +17,16 @@ import type { SlotContext } from './slot.ts';
  * - At another parallelism, records of a keyed edge go to the new owners of their key groups; a channel of any other edge
  *   goes whole to one subtask, so that its order is kept. Time then goes no further than all channels of all old subtasks
  *   had come, for other subtasks replay the rest.
- * - Sources begin with a `replayed` mark. A task reads no channel beyond its mark before it has all of them, and passes it on
- *   when it has drained. So nothing that was read after the restore meets an operator before what is replayed, by
- *   whatever way it comes: sources may deal their splits anew, and channels may have moved.
+ * - Sources begin with `replayed` marks. A task reads no channel beyond one before it has that of all of them, and passes it
+ *   on when it has drained. So nothing that was read after the restore meets an operator before what is replayed, by
+ *   whatever way it comes: sources may deal their splits anew, and channels may have moved. At another parallelism there is
+ *   a mark for each place in which elements were ({@link restoreStages}): they may have moved apart, too.
  */
 
 /** Where this subtask goes on. */
 export interface RestoredInFlight {
+  /** The parallelism is what it was: everything goes on where it was. */
+  readonly unchanged: boolean;
   /** What the task whose head these edges enter reads first. */
   replay(inputs: readonly Edge[]): Replay;
   /** Calls back with each record that waited before the operator that `edge` leads to, in order. */
@@ -51,6 +54,7 @@ export async function restoreInFlight(graph: JobGraph, context: SlotContext): Pr
   for (const inFlight of stored) loaded.push(...(await load(inFlight, edges, { ...place, context })));
   const unchanged = place.parallelismBefore === parallelism;
   return {
+    unchanged,
     replay: (inputs) => replayOf(inputs, loaded, { ...place, unchanged, context }),
     eachWaiting: (edge, visit) => {
       for (const one of loaded) if (one.edge === edge && one.entry.place === 'chain') eachRecord(one, visit);

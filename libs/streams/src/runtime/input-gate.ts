@@ -1,5 +1,6 @@
 import { combinedWatermark } from './combined-watermark.ts';
 import type { InputChannel, ReadableChannel } from './input-channel.ts';
+import type { RestoreStages } from './restore-stages.ts';
 import type { Barrier } from './slot.ts';
 
 /** What one channel held when a barrier overtook it. */
@@ -29,8 +30,10 @@ export class InputGate {
   /** The channels that are read now. */
   #readable: readonly ReadableChannel[];
   #replay: Replay | undefined;
-  /** Channels that have delivered the mark behind which nothing is replayed; undefined when all have. */
+  /** Channels that have delivered the mark of this stage of a restore; undefined when all stages are over. */
   #replayed: Set<ReadableChannel> | undefined;
+  #stages: RestoreStages | undefined;
+  #stage = 0;
   watermarkMs = Number.NEGATIVE_INFINITY;
   idle = false;
   ended = false;
@@ -66,11 +69,12 @@ export class InputGate {
   }
 
   /**
-   * To be called before the first `pick`: `replay` is read before anything else, and no channel is read beyond its
-   * `replayed` mark before all have delivered it. Event time goes on from where it was for the replayed channels.
+   * To be called before the first `pick`: `replay` is read before anything else, and no channel is read beyond one of its
+   * `replayed` marks before all have delivered it. Event time goes on from where it was for the replayed channels.
    */
-  restore(replay: Replay): void {
+  restore(replay: Replay, stages: RestoreStages): void {
     this.#replayed = new Set();
+    this.#stages = stages;
     if (replay.channels.length === 0) return;
     this.#replay = replay;
     this.#readable = replay.channels;
@@ -82,13 +86,18 @@ export class InputGate {
     return this.#replayed !== undefined;
   }
 
-  /** `channel` has delivered its `replayed` mark. True when it was the last one: all channels go on. */
+  /**
+   * `channel` has delivered the `replayed` mark of a stage. When it was the last one, all channels go on. True when the
+   * mark is to be passed on: those of the stages before this gate's own have been sent.
+   */
   replayed(channel: ReadableChannel): boolean {
     channel.blocked = true;
     if (this.#replayed?.add(channel).size !== this.channels.length) return false;
-    this.#replayed = undefined;
     for (const one of this.channels) one.blocked = false;
-    return true;
+    const { count = 1, inputs = 0 } = this.#stages ?? {};
+    const stage = this.#stage++;
+    this.#replayed = this.#stage < count ? new Set() : undefined;
+    return stage >= inputs;
   }
 
   /**

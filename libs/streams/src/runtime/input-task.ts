@@ -46,7 +46,11 @@ export class InputTask extends Task implements Consumer {
   }
 
   protected work(nowMs: number): void {
-    const { gate } = this;
+    const { gate, restoring } = this;
+    if (restoring !== undefined) {
+      this.restoring = undefined;
+      return this.own(this.releaseRestored(restoring));
+    }
     if (this.#overtaking !== undefined && !gate.restoring) return this.#overtakeNow(this.#overtaking, nowMs);
     do {
       if (this.blockers > 0) return;

@@ -19,6 +19,7 @@ import type { OperatorContext } from './operator.ts';
 import { operatorFailure } from './operator-failure.ts';
 import { restoredList } from './redistribute.ts';
 import { checkRestoreFits } from './restore-fit.ts';
+import { restoreStages } from './restore-stages.ts';
 import { immediateScheduler, type Scheduler } from './scheduler.ts';
 import type { Barrier, Slot, SlotContext, SlotSnapshot, SlotStats } from './slot.ts';
 import { registerSlotMetrics } from './slot-metrics.ts';
@@ -120,7 +121,6 @@ class SlotRuntime implements Slot, WiringHost {
     if (this.#state === 'open') {
       this.#state = 'running';
       for (const task of this.#wired.tasks) {
-        task.chain.release();
         task.wake();
       }
       this.#schedule();
@@ -256,8 +256,9 @@ class SlotRuntime implements Slot, WiringHost {
   #restore(inFlight: RestoredInFlight): void {
     const { plan, tasks } = this.#wired;
     for (const [chain, task] of tasks.entries()) {
-      if (task instanceof InputTask) task.gate.restore(inFlight.replay(plan.chains[chain]?.inputs ?? []));
-      else if (task instanceof SourceTask) task.restore();
+      const stages = restoreStages(chain, tasks.length, inFlight.unchanged);
+      task.restoreFirst(stages);
+      if (task instanceof InputTask) task.gate.restore(inFlight.replay(plan.chains[chain]?.inputs ?? []), stages);
       for (const { link } of task.chain.members) {
         if (link === undefined) continue;
         const edge = this.#graph.edges[link.edge] as JobGraph['edges'][number];

@@ -1,5 +1,6 @@
 import type { CheckpointRound } from './checkpoint-round.ts';
 import type { SourceOperator } from './operator.ts';
+import type { RestoreStages } from './restore-stages.ts';
 import type { Barrier } from './slot.ts';
 import { stepMs, Task, turnRecords } from './task.ts';
 
@@ -10,18 +11,12 @@ const pollsPerStep = 8;
 export class SourceTask extends Task {
   #polling = false;
   #barrier: Barrier | undefined;
-  #replayedToSend = false;
   /** The barrier of this checkpoint was the last that is read. */
   #stoppedAt: number | undefined;
   #isToEnd = false;
 
   get watermarkMs(): number {
     return this.head.output.watermarkMs;
-  }
-
-  /** Elements that were in flight are replayed after this source: says so before its first record. */
-  restore(): void {
-    this.#replayedToSend = true;
   }
 
   /** Injects a barrier before the next poll. Full outputs do not hold it up. */
@@ -50,9 +45,10 @@ export class SourceTask extends Task {
   }
 
   protected work(nowMs: number): void {
-    if (this.#replayedToSend) {
-      this.#replayedToSend = false;
-      return this.own(this.sendReplayed());
+    const { restoring } = this;
+    if (restoring !== undefined) {
+      this.restoring = undefined;
+      return this.own(this.#restore(restoring));
     }
     const barrier = this.#barrier;
     if (barrier !== undefined) {
@@ -70,6 +66,12 @@ export class SourceTask extends Task {
 
   #enqueue(): void {
     if (!this.queued && !this.pending && !this.host.stopped) this.host.enqueue(this);
+  }
+
+  /** Everything that was in flight behind this source goes before its first record. */
+  async #restore(stages: RestoreStages): Promise<void> {
+    await this.releaseRestored({ ...stages, inputs: stages.links });
+    for (let stage = stages.links; stage < stages.count && !this.host.stopped; stage++) await this.sendReplayed();
   }
 
   /** Unaligned, what waits in the chain is stored; with a time limit for alignment, there is nothing here to align. */

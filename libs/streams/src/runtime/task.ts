@@ -9,6 +9,7 @@ import type { Wakeable } from './input-channel.ts';
 import type { Captured } from './input-gate.ts';
 import type { Producer } from './output-channel.ts';
 import type { OutputTimer } from './remote-output.ts';
+import type { RestoreStages } from './restore-stages.ts';
 import type { Barrier, OperatorSnapshot } from './slot.ts';
 
 /** What a task needs of its slot. */
@@ -63,6 +64,8 @@ export abstract class Task implements Producer, Wakeable {
   protected readonly host: TaskHost;
   /** An operator, a checkpoint or the end is being awaited. */
   protected pending = false;
+  /** What was in flight is restored: the stages of that, until the task has begun with it. */
+  protected restoring: RestoreStages | undefined;
   #chain: Chain | undefined;
   #waitingSinceMs = 0;
   #span: Span | undefined;
@@ -156,7 +159,19 @@ export abstract class Task implements Producer, Wakeable {
     this.#span = undefined;
   }
 
-  /** Drains the chain, then says that what was in flight in the restored checkpoint has passed here. */
+  /** Before the first step: elements that were in flight go before all others. */
+  restoreFirst(stages: RestoreStages): void {
+    this.restoring = stages;
+  }
+
+  /** The first step of a restore: lets go what waited in the chain; the stages before have nothing here. */
+  protected async releaseRestored({ links, inputs }: RestoreStages): Promise<void> {
+    for (let stage = 0; stage < links; stage++) this.chain.replayed();
+    this.chain.release();
+    if (links < inputs) await this.sendReplayed();
+  }
+
+  /** Drains the chain, then says that this stage of the restore has passed here. */
   protected async sendReplayed(): Promise<void> {
     do {
       await this.chain.drain();

@@ -3,7 +3,7 @@ import { MemoryStateStore } from '@millrace/state';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { JobGraph, Partitioning } from '../graph/job-graph.ts';
 import { type EdgeSpec, testGraph } from '../testing/fixture-graph.ts';
-import { jsonCodec, PassOperator, Published, PublishingSink } from '../testing/fixture-operators.ts';
+import { jsonCodec, keyGroupOfNumber, PassOperator, Published, PublishingSink } from '../testing/fixture-operators.ts';
 import { type ClusterCheckpoint, LocalCluster, type LocalClusterOptions } from '../testing/local-cluster.ts';
 import { type InFlightFile, type InFlightFiles, type InFlightPlace, inFlightBytes } from './in-flight.ts';
 import type { Operator, OperatorContext, OperatorPart, Poll, SourceOperator } from './operator.ts';
@@ -39,11 +39,41 @@ class Numbers extends PassOperator implements SourceOperator {
   }
 }
 
+/** All numbers in order, from one slot. */
+class InOrder extends PassOperator implements SourceOperator {
+  #next = total;
+
+  override open(context: OperatorContext): void {
+    this.context = context;
+    const first = context.slot.subtask === 0 ? 0 : total;
+    this.#next = context.restoredList === undefined ? first : ((context.restoredList[0] as number) ?? total);
+  }
+
+  poll(): Poll {
+    if (this.#next === total) return 'end';
+    this.context.output.emit(this.#next, this.#next++);
+    return 'more';
+  }
+
+  override async snapshot(): Promise<OperatorPart> {
+    return { list: this.#next === total ? [] : [this.#next] };
+  }
+}
+
+/** Emits each record three times, so that two of them wait before a gate. */
+class Thrice extends PassOperator {
+  override record(value: unknown, timestampMs: number): void {
+    for (let i = 0; i < 3; i++) this.context.output.emit((value as number) * 3 + i, timestampMs);
+  }
+}
+
 /** Takes a record only as often as `let` says; then passes it on. */
 class Gate extends PassOperator {
   static allowed = Number.POSITIVE_INFINITY;
   static taken = 0;
   static waiting: Array<() => void> = [];
+  /** This one takes its time for each record. */
+  static slowSlot: number | undefined;
 
   static let(count: number): void {
     Gate.allowed += count;
@@ -53,6 +83,7 @@ class Gate extends PassOperator {
   override async record(value: unknown, timestampMs: number): Promise<void> {
     while (Gate.taken >= Gate.allowed) await new Promise<void>((resolve) => Gate.waiting.push(resolve));
     Gate.taken++;
+    if (this.context.subtask === Gate.slowSlot) await turns(20);
     this.context.output.emit(value, timestampMs);
   }
 }
@@ -61,6 +92,7 @@ function closeGate(): void {
   Gate.allowed = 0;
   Gate.taken = 0;
   Gate.waiting = [];
+  Gate.slowSlot = undefined;
 }
 
 const settings = { frameBytes: 100, channelWindowBytes: 600, frameDelayMs: 1 };
@@ -113,11 +145,17 @@ function gated(published: Published, edges: Partial<Record<'gate' | 'sink', Part
 }
 
 /** Kills the cluster, opens the gate and runs to the end from `from`. */
-async function finishFrom(from: ClusterCheckpoint, graph: () => JobGraph, parallelism: number): Promise<void> {
+async function finishFrom(
+  from: ClusterCheckpoint,
+  graph: () => JobGraph,
+  parallelism: number,
+  slowSlot?: number,
+): Promise<void> {
   await running?.kill();
   await running?.done.catch(() => undefined);
   closeGate();
   Gate.allowed = Number.POSITIVE_INFINITY;
+  Gate.slowSlot = slowSlot;
   await (await start(graph, { from, parallelism, generation: 2 })).finish();
 }
 
@@ -190,12 +228,6 @@ describe('a barrier and an operator that stands still', () => {
   it('passes what waits between the operators of a chain', async () => {
     closeGate();
     const published = new Published();
-    /** Emits each record three times, so that two of them wait before the gate. */
-    class Thrice extends PassOperator {
-      override record(value: unknown, timestampMs: number): void {
-        for (let i = 0; i < 3; i++) this.context.output.emit((value as number) * 3 + i, timestampMs);
-      }
-    }
     const graph = (): JobGraph => {
       const sink = (): Operator => new PublishingSink(published);
       return testGraph({ source: () => new Numbers(), thrice: () => new Thrice(), gate: () => new Gate(), sink }, [
@@ -344,5 +376,40 @@ describe('records in flight in a checkpoint', () => {
     }
     await finishFrom(from as ClusterCheckpoint, gated(published), 2);
     expect(sorted(published)).toEqual(everyNumber);
+  });
+});
+
+describe('a checkpoint whose barrier has overtaken records of one key in several places', () => {
+  it('restores them in their order at another parallelism, where the places go to different slots', async () => {
+    // Its owner is the last of three slots and of two; what waits in the chain of the third slot goes to the first.
+    const key = Array.from({ length: 100 }, (_, n) => n).find((n) => keyGroupOfNumber(n, 16) > 11) as number;
+    const ofKey: Partitioning = { kind: 'hash', key: () => key, keyCodec: jsonCodec };
+    const published = new Published();
+    const graph = (): JobGraph =>
+      testGraph(
+        {
+          source: () => new InOrder(),
+          thrice: () => new Thrice(),
+          gate: () => new Gate(),
+          sink: () => new PublishingSink(published),
+        },
+        [
+          { from: 'source', to: 'thrice', partitioning: ofKey },
+          { from: 'thrice', to: 'gate', partitioning: forward },
+          { from: 'gate', to: 'sink', partitioning: ofKey },
+        ],
+      );
+    closeGate();
+    const cluster = await start(graph, { parallelism: 3 });
+    Gate.let(3);
+    await turns(60);
+    const round = cluster.checkpoint(0);
+    await turns(60);
+    Gate.let(1);
+    const checkpoint = await round;
+    expect(places(checkpoint).chain).toBeGreaterThan(0);
+    expect(places(checkpoint).in).toBeGreaterThan(0);
+    await finishFrom(checkpoint, graph, 2, 0);
+    expect(published.values).toEqual(Array.from({ length: total * 3 }, (_, n) => n));
   });
 });

@@ -24,11 +24,15 @@ const modulus = 1_000_003;
 
 /** The order of its arguments counts. */
 export function mix(a: number, b: number): number {
-  return (a * 31 + b) % modulus;
+  return positive(a * 31 + b);
 }
 
 export function plus(a: number, b: number): number {
-  return (a + b) % modulus;
+  return positive(a + b);
+}
+
+function positive(n: number): number {
+  return ((n % modulus) + modulus) % modulus;
 }
 
 /** A number that tells two items apart. */
