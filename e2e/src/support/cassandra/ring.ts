@@ -22,7 +22,7 @@ export class CassandraRing implements AsyncDisposable {
     this.port = port;
   }
 
-  /** Starts all nodes at once and waits until each answers. */
+  /** Starts the seed, then the other nodes at once, and waits until each answers. */
   static async start(nodes: number): Promise<CassandraRing> {
     cassandraJars();
     const root = mkdtempSync(join(tmpdir(), 'millrace-cassandra-'));
@@ -37,7 +37,8 @@ export class CassandraRing implements AsyncDisposable {
     }));
     const ring = new CassandraRing(root, configs, nativePort);
     try {
-      await Promise.all(configs.map((config) => ring.up(config.number)));
+      await ring.up(1);
+      await Promise.all(configs.slice(1).map((config) => ring.up(config.number)));
       return ring;
     } catch (error) {
       await ring[Symbol.asyncDispose]();
