@@ -17,4 +17,4 @@ export {
 } from './existence/existence-filter.ts';
 export { type CacheAnswer, type CachedValue, OffHeapCache, type OffHeapCacheOptions } from './off-heap-cache.ts';
 export { type CachePolicyName, cachePolicies, cachePolicy } from './policies/policies.ts';
-export type { CachePolicy, PolicyFile } from './policies/policy.ts';
+export type { Arrival, CachePolicy } from './policies/policy.ts';

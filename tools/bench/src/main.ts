@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
 import { aec } from './aec.ts';
+import { diskCache } from './disk-cache/disk-cache.ts';
 import { exchange } from './exchange.ts';
+import { kvPath } from './kv-path.ts';
 import { slot } from './slot.ts';
 import { wordcount } from './wordcount.ts';
 
@@ -10,9 +12,14 @@ const usage = `npm run bench -- wordcount [--json] [--flink DIR] [--keys 100000,
 npm run bench -- slot      [--json] [--keys …] [--seconds 20] [--repeats 3] [--interval 5000] [--read-both 0]
 npm run bench -- aec       [--json]
 npm run bench -- exchange  [--json] [--repeats 3]
+npm run bench -- kv-path   [--json]
+npm run bench -- disk-cache [--json] [--record 60]
 
 wordcount     the whole stack; slot: one slot alone in this process, for profiles
 aec           throughput by state latency and in-flight limit; the controller against a bare loop
+disk-cache    hit ratios of the disk cache's policies, on recorded traces and on models; --record runs the jobs and writes
+              their traces anew
+kv-path       state of a slot in a state-service with shards: batching, reads of nothing, hot keys
 exchange      frames between two runners over gRPC, over bare TCP, and between two slots of one process
 --read-both 1  read the old payload, too, before it is replaced
 --flink DIR   also run Apache Flink on the same work (a directory with the peer's run.sh) and print ratios`;
@@ -31,6 +38,7 @@ const { values, positionals } = parseArgs({
     interval: { type: 'string', default: '5000' },
     'read-both': { type: 'string', default: '0' },
     'slot-memory': { type: 'string', default: '2g' },
+    record: { type: 'string' },
   },
 });
 
@@ -46,7 +54,14 @@ const common = {
 };
 const benches: Readonly<Record<string, () => Promise<void>>> = {
   aec: () => aec(common),
+  'disk-cache': () => {
+    return diskCache({
+      json: values.json,
+      recordSeconds: values.record === undefined ? undefined : Number(values.record),
+    });
+  },
   exchange: () => exchange(common),
+  'kv-path': () => kvPath(common),
   slot: () => slot(common),
   wordcount: () =>
     wordcount({

@@ -30,6 +30,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   ci: [],
   bench: [
     'kernel',
+    'cache',
     'proto',
     'client',
     'cli',
@@ -37,6 +38,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'streams',
     'state',
     'state-lsm',
+    'state-remote',
     'ufs',
     'dfs',
     'lsm',

@@ -10,10 +10,11 @@ export interface HistoryPolicyOptions {
 }
 
 const buckets = 12;
-
-/** Reads of one file within the window, in buckets of a twelfth of it. */
+/** Reads of one file within the window, in buckets of a twelfth of it, and when the last two times were. */
 class Reads {
   readonly file: PolicyFile;
+  lastMs = Number.NEGATIVE_INFINITY;
+  lastButOneMs = Number.NEGATIVE_INFINITY;
   readonly #counts = new Uint32Array(buckets);
   #newest = 0;
 
@@ -21,7 +22,11 @@ class Reads {
     this.file = file;
   }
 
-  add(count: number, bucket: number): void {
+  add(count: number, nowMs: number, bucket: number): void {
+    if (nowMs > this.lastMs) {
+      this.lastButOneMs = this.lastMs;
+      this.lastMs = nowMs;
+    }
     this.#moveTo(bucket);
     this.#counts[bucket % buckets] = (this.#counts[bucket % buckets] as number) + count;
   }
@@ -44,7 +49,8 @@ class Reads {
  * The history-based policy of ForSt (Flink 2.0): files are admitted as they are written, the least recently used one goes,
  * and a file outside of the cache comes back when it was read often within the last minute. A miss alone loads nothing, so a
  * working set that is larger than the cache does not thrash it. Beyond ForSt, a file comes back only in place of files that
- * were read less often than itself.
+ * were not read since its last read but one (the comparison of LIRS, Jiang and Zhang 2002): files in equal use stay where
+ * they are, and what is not used any more goes.
  */
 export class HistoryPolicy implements CachePolicy {
   readonly name = 'history';
@@ -78,16 +84,17 @@ export class HistoryPolicy implements CachePolicy {
     const reads = map.get(file.id) ?? new Reads(file);
     map.delete(file.id);
     map.set(file.id, reads);
-    reads.add(count, this.#bucket(nowMs));
+    reads.add(count, nowMs, this.#bucket(nowMs));
     if (this.#others.size > this.#remembered) this.#forgetOldest();
   }
 
-  evict(nowMs: number, file?: PolicyFile, how?: Arrival): string | undefined {
+  evict(_nowMs: number, file?: PolicyFile, how?: Arrival): string | undefined {
     const [oldest] = this.#cached;
     if (oldest === undefined) return undefined;
     const [id, reads] = oldest;
-    if (file !== undefined && how === 'loaded' && this.#within(file.id, nowMs) <= reads.within(this.#bucket(nowMs))) {
-      return undefined;
+    if (file !== undefined && how === 'loaded') {
+      const again = this.#others.get(file.id)?.lastButOneMs ?? Number.NEGATIVE_INFINITY;
+      if (again <= reads.lastMs) return undefined;
     }
     this.#cached.delete(id);
     this.#others.set(id, reads);
@@ -103,10 +110,6 @@ export class HistoryPolicy implements CachePolicy {
       if (count > this.#readsMin) hot.push({ file: reads.file, count });
     }
     return hot.sort((a, b) => b.count - a.count).map(({ file }) => file);
-  }
-
-  #within(id: string, nowMs: number): number {
-    return this.#others.get(id)?.within(this.#bucket(nowMs)) ?? 0;
   }
 
   #bucket(nowMs: number): number {

@@ -45,15 +45,30 @@ describe('the history policy', () => {
     expect(ids(policy.wanted(100_000))).toEqual([]);
   });
 
-  it('lets the least recently used file go for a new one, but only a less read one for one that comes back', () => {
+  it('lets the least recently used file go for a new one, but for one that comes back only a file that was not read since its last read but one', () => {
     const policy: CachePolicy = new HistoryPolicy({ readsMin: 10 });
     for (const id of ['a', 'b']) policy.added(file(id), 'written', 0);
-    policy.accessed(file('a'), 50, 1000);
-    policy.accessed(file('b'), 20, 2000);
+    policy.accessed(file('c'), 30, 1000);
+    policy.accessed(file('a'), 1, 2000);
+    policy.accessed(file('b'), 1, 2100);
     policy.accessed(file('c'), 30, 3000);
     expect(policy.evict(3000, file('c'), 'loaded')).toBeUndefined();
-    expect(policy.evict(3000, file('d'), 'written')).toBe('a');
-    expect(policy.evict(3000, file('c'), 'loaded')).toBe('b');
+    policy.accessed(file('c'), 30, 4000);
+    expect(policy.evict(4000, file('c'), 'loaded')).toBe('a');
+    expect(policy.evict(4000, file('d'), 'written')).toBe('b');
+  });
+
+  it('does not move files that are read one after the other, all alike, when they do not all fit', () => {
+    const policy: CachePolicy = new HistoryPolicy({ readsMin: 10 });
+    for (let i = 0; i < 10; i++) policy.added(file(`${i}`), 'written', 0);
+    const moved: string[] = [];
+    for (let step = 0; step < 200; step++) {
+      policy.accessed(file(`${step % 12}`), 20, 1 + step);
+      for (const wanted of policy.wanted(1 + step)) {
+        if (policy.evict(1 + step, wanted, 'loaded') !== undefined) moved.push(wanted.id);
+      }
+    }
+    expect(moved).toEqual([]);
   });
 
   it('remembers a bounded number of files that are not cached', () => {
