@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectExactFlights } from './support/flights-result.ts';
 import { eventually, registeredRounds, TestStack } from './support/test-stack.ts';
 
-const rows = 60_000;
+const rows = Number(process.env.MILLRACE_ROWS ?? 60_000);
 
 let run: TestStack;
 beforeAll(async () => {

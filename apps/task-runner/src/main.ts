@@ -16,6 +16,7 @@ import { RunnerServer } from './rpc/index.ts';
 import { diskCacheSettings, type RunnerSettings, readSettings } from './settings.ts';
 import { slotBudget } from './slots/slot-budget.ts';
 import type { StateServiceAccess } from './slots/slot-protocol.ts';
+import { SlotWorkers } from './slots/slot-workers.ts';
 import { RunnerWorker, TemporalCompactions } from './temporal/index.ts';
 
 /** Exit comes at the latest so long after a signal. */
@@ -43,6 +44,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
   const { frameBytes, frameDelayMs, channelWindowBytes, inFlightLimit } = settings;
   const { temporalAddress, namespace } = settings;
   const compactions = new TemporalCompactions({ address: temporalAddress, namespace, clock });
+  const workers = new SlotWorkers({ budget, warmMax: slots, clock });
   const attempts = new Attempts({
     jobs: new JobRegistry(settings.jobs, process.cwd(), telemetry.log),
     dfs,
@@ -52,6 +54,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     compaction: { place: settings.compaction, broker: new CompactionBroker(compactions) },
     diskCache: diskCache?.place,
     budget,
+    workers,
     slot: {
       frameBytes,
       frameDelayMs,
@@ -85,6 +88,7 @@ async function start(settings: RunnerSettings): Promise<Runner> {
     metrics: metricsAt,
     stop: async () => {
       await worker.stop();
+      workers.close();
       await compactions.close();
       await server.close(500);
       metrics.close();

@@ -14,6 +14,7 @@ import { AttemptRegistry } from '../rpc/attempt-registry.ts';
 import type { AttemptCalls } from '../rpc/index.ts';
 import { slotBudget, slotMemoryBytesMin } from '../slots/slot-budget.ts';
 import type { StateBackend, StateServiceAccess } from '../slots/slot-protocol.ts';
+import { SlotWorkers } from '../slots/slot-workers.ts';
 import type { AttemptHandle } from '../temporal/attempt-host.ts';
 import { Attempts } from './attempts.ts';
 
@@ -48,6 +49,7 @@ class Bench {
       dfsUri,
       ...state,
       budget,
+      workers: new SlotWorkers({ budget, warmMax: 4, clock }),
       slot: { inFlightLimit: 100, workingSetBytes, frameBytes: 4096, frameDelayMs: 2, channelWindowBytes: 16_384 },
       clock,
       random,

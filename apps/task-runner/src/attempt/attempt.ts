@@ -11,6 +11,7 @@ import type { AttemptCalls, BarrierCall, HostedAttempt } from '../rpc/index.ts';
 import type { SlotBudget } from '../slots/slot-budget.ts';
 import { SlotHost } from '../slots/slot-host.ts';
 import type { StateBackend, StateServiceAccess } from '../slots/slot-protocol.ts';
+import type { SlotWorkers } from '../slots/slot-workers.ts';
 import type { AttemptHandle } from '../temporal/attempt-host.ts';
 import { readRestore } from './checkpoint-object.ts';
 
@@ -28,6 +29,7 @@ export interface AttemptDeps {
   /** The runner's cache of files on the local disk. */
   readonly diskCache?: DiskCachePlace | undefined;
   readonly budget: SlotBudget;
+  readonly workers: SlotWorkers;
   readonly slot: SlotSettings;
   readonly clock: Clock;
   readonly random: Random;
@@ -98,6 +100,8 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     const slots = await this.#started.promise;
     if (this.#rounds.has(checkpoint)) return;
     this.#stopRound = stop ? checkpoint : undefined;
+    // Another attempt probably follows at once.
+    if (stop) this.#deps.workers.warm(slots.length);
     // The last barrier overtakes nothing: what it would overtake this attempt would still process.
     const overtakeAfterMs = stop ? undefined : this.plan.overtakeAfterMs;
     const barrier = { checkpoint, parent: context.parent, overtakeAfterMs, stop };
@@ -184,7 +188,7 @@ export class Attempt implements AttemptHandle, AttemptCalls {
     restore: Awaited<ReturnType<typeof readRestore>>,
   ): readonly SlotHost[] {
     const { clock, dfsUri: dfs, backend, stateService, budget, slot, diskCache } = this.#deps;
-    const { compaction } = this.#deps;
+    const { compaction, workers } = this.#deps;
     const isRemote = backend === 'lsm' && (this.plan.compaction ?? compaction?.place) === 'remote';
     const { id, generation, lineage, parallelism, maxParallelism, options } = this.plan;
     return exchangeLayout(this.plan, this.#runnerId).slots.map((subtask) => {
@@ -194,7 +198,7 @@ export class Attempt implements AttemptHandle, AttemptCalls {
       const { allowDroppedState } = this.plan;
       const compactions = isRemote ? compaction?.broker.connect() : undefined;
       const own = { allowDroppedState, subtask, dfs, backend, budget, slot, runnerId, ports, compactions, diskCache };
-      return new SlotHost({ ...same, ...own }, clock);
+      return new SlotHost(workers.take(), { ...same, ...own }, clock);
     });
   }
 

@@ -21,6 +21,10 @@ export class Attempts implements AttemptHost {
     return [...this.#newest.values()].flatMap((attempt) => attempt.metrics());
   }
 
+  prepareSlots(count: number): void {
+    this.#deps.workers.warm(count);
+  }
+
   start(plan: AttemptPlan, runnerId: string): AttemptHandle {
     const older = this.#newest.get(plan.id);
     if (older !== undefined && older.plan.generation >= plan.generation) {

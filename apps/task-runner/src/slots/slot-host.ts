@@ -1,13 +1,8 @@
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type MessagePort, Worker } from 'node:worker_threads';
+import type { MessagePort, Worker } from 'node:worker_threads';
 import { type Clock, errorFromJson, errorToJson, MillraceError, type Timer } from '@millrace/kernel';
 import type { Barrier, SlotSnapshot, SlotStats } from '@millrace/streams';
 import type { MetricFamily } from '@millrace/telemetry';
 import type { SlotDeployment, SlotReport, SlotRequest } from './slot-protocol.ts';
-
-/** Compiled code is kept between starts: a slot's thread is then up in a third of the time. */
-const compileCache = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'node-compile-cache');
 
 /** How long a cancelled slot may take to end by itself before its thread is stopped. */
 const cancelGraceMs = 2000;
@@ -55,7 +50,8 @@ export class SlotHost {
   #terminator: Timer | undefined;
   #cancelledFor: MillraceError | undefined;
 
-  constructor(deployment: SlotDeployment, clock: Clock) {
+  /** `worker` waits for its deployment (`SlotWorkers`) and is this object's from now on. */
+  constructor(worker: Worker, deployment: SlotDeployment, clock: Clock) {
     this.subtask = deployment.subtask;
     this.#clock = clock;
     this.opened = this.#openedSettle.promise;
@@ -63,16 +59,11 @@ export class SlotHost {
     this.inputsEnded = this.#endedSettle.promise;
     this.opened.catch(() => undefined);
     this.done.catch(() => undefined);
-    this.#worker = new Worker(new URL('./slot-thread.ts', import.meta.url), {
-      name: `${deployment.id}/${deployment.subtask}`,
-      workerData: deployment,
-      env: { ...process.env, NODE_COMPILE_CACHE: compileCache },
-      transferList: [...deployment.ports.map(([, port]) => port), ...portsOf(deployment.compactions)],
-      resourceLimits: {
-        maxYoungGenerationSizeMb: deployment.budget.youngHeapMb,
-        maxOldGenerationSizeMb: deployment.budget.oldHeapMb,
-      },
-    });
+    this.#worker = worker;
+    this.#worker.postMessage({ kind: 'deploy', deployment } satisfies SlotRequest, [
+      ...deployment.ports.map(([, port]) => port),
+      ...portsOf(deployment.compactions),
+    ]);
     this.#worker.on('message', (message: SlotReport) => this.#receive(message));
     this.#worker.on('error', (error) => this.#fail(this.#lost(error)));
     this.#exited = new Promise((resolve) => {

@@ -5,7 +5,7 @@ import type { MetricFamily } from '@millrace/telemetry';
 import type { DiskCachePlace } from '../disk-cache/compose.ts';
 import type { SlotBudget } from './slot-budget.ts';
 
-/** What a slot's thread is started with (`workerData`). Plain data and ports only. */
+/** What a slot's thread is told first. Plain data and ports only. */
 export interface SlotDeployment {
   /** Absolute path of the job's module. */
   readonly module: string;
@@ -48,6 +48,8 @@ export type StateBackend = (typeof stateBackends)[number];
 
 /** From the main thread to a slot. `id` names the answer. */
 export type SlotRequest =
+  /** The first message, and the only one of its kind. */
+  | { readonly kind: 'deploy'; readonly deployment: SlotDeployment }
   | {
       readonly kind: 'checkpoint';
       readonly id: number;

@@ -4,7 +4,7 @@
  * says which.
  */
 import { pathToFileURL } from 'node:url';
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort } from 'node:worker_threads';
 import { openDfs } from '@millrace/dfs';
 import {
   assert,
@@ -44,7 +44,16 @@ const executorCloseTimeoutMs = 1000;
 
 const port = parentPort as MessagePort;
 assert(port !== null, 'a slot thread runs as a worker');
-const deployment = workerData as SlotDeployment;
+/** What comes before there is a slot waits for it. */
+const early: SlotRequest[] = [];
+let take = (request: SlotRequest): void => void early.push(request);
+/** The code is loaded by now: a thread may be started, and wait here, before anyone knows what it is to run. */
+const deployment = await new Promise<SlotDeployment>((resolve) => {
+  port.on('message', (request: SlotRequest) => {
+    if (request.kind === 'deploy') resolve(request.deployment);
+    else take(request);
+  });
+});
 
 function report(message: SlotReport): void {
   port.postMessage(message);
@@ -176,16 +185,19 @@ async function build(transport: PortTransport, telemetry: Telemetry): Promise<Op
 
 /** Requests that came while the slot was being built wait for it. */
 function serve(built: Promise<Opened>): void {
-  port.on('message', (request: SlotRequest) => {
+  take = (request) => {
     built.then(
       ({ slot }) => handle(slot, request),
       () => undefined, // the failure is reported once, by `run`
     );
-  });
+  };
+  for (const request of early.splice(0)) take(request);
 }
 
 function handle(slot: Slot, request: SlotRequest): void {
   switch (request.kind) {
+    case 'deploy':
+      return;
     case 'checkpoint': {
       const { id, checkpoint, parent, overtakeAfterMs, stop } = request;
       slot.checkpoint({ checkpoint, parent, overtakeAfterMs, stop }).then(

@@ -4,6 +4,8 @@ import type { AttemptPlan, AttemptProgress, JobDescription, Json } from '@millra
 export interface AttemptHost {
   /** Loads the job's code, checks the options, and says what the job consists of. */
   describe(job: string, options: { readonly [key: string]: Json }): Promise<JobDescription>;
+  /** So many slots are claimed, and an attempt will probably come for them. */
+  prepareSlots(count: number): void;
   /** Starts the slots of the plan that name this runner. Never throws: a failure is the handle's. */
   start(plan: AttemptPlan, runnerId: string): AttemptHandle;
 }

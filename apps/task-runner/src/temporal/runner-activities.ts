@@ -34,8 +34,9 @@ export class RunnerActivities {
   }
 
   readonly claimSlot = async (input: ClaimSlotInput): Promise<ClaimedSlot> => {
-    const { pool, runnerId, grpcAddress, log } = this.#deps;
+    const { pool, host, runnerId, grpcAddress, log } = this.#deps;
     const { lease, leaseMs } = pool.lease();
+    host.prepareSlots(pool.leased);
     log.debug('slot claimed', { job: input.id, generation: input.generation, subtask: input.subtask, lease });
     return { runnerId, address: grpcAddress, lease, leaseMs, keptMs: pool.keptMs };
   };

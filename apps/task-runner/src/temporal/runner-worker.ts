@@ -23,7 +23,7 @@ export interface RunnerWorkerOptions {
   readonly telemetry: Telemetry;
   /** Default 10 s. */
   readonly leaseMs?: number;
-  /** How long a slot is kept for the next attempt of a job. Default 3 s. */
+  /** How long a slot is kept for the next attempt of a job. Default 5 s. */
   readonly keptMs?: number;
   /** Default 1 s. */
   readonly heartbeatMs?: number;
@@ -46,7 +46,7 @@ export class RunnerWorker {
   constructor(options: RunnerWorkerOptions) {
     const { address, namespace, runnerId, slots, clock, random, telemetry } = options;
     this.#options = options;
-    const { leaseMs = 10_000, keptMs = 3_000 } = options;
+    const { leaseMs = 10_000, keptMs = 5_000 } = options;
     this.#pool = new SlotPool({ slots, leaseMs, keptMs, clock, random });
     this.#connection = Connection.lazy({ address });
     this.#activities = new RunnerActivities({

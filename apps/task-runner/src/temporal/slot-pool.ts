@@ -52,8 +52,13 @@ export class SlotPool {
     return this.#options.keptMs;
   }
 
+  /** Claimed, and waiting for their attempt. */
+  get leased(): number {
+    return this.#count('leased');
+  }
+
   get inUse(): number {
-    return [...this.#taken.values()].filter(({ kind }) => kind === 'used').length;
+    return this.#count('used');
   }
 
   tryReserve(): boolean {
@@ -145,6 +150,10 @@ export class SlotPool {
     if (from !== undefined && from.kind !== 'used') from.timer.cancel();
     if (to === undefined) this.#taken.delete(lease);
     else this.#taken.set(lease, to);
+  }
+
+  #count(wanted: Taken['kind']): number {
+    return [...this.#taken.values()].filter(({ kind }) => kind === wanted).length;
   }
 
   #lapse(lease: string): void {

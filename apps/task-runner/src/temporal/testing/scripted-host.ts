@@ -45,6 +45,10 @@ export class ScriptedHost implements AttemptHost {
     return { job, codeHash: 'code-1', operators, edges: [{ from: 'source', to: 'count', partitioning: 'hash' }] };
   }
 
+  prepareSlots(): void {
+    // Scripted slots have no threads.
+  }
+
   start(plan: AttemptPlan, runnerId: string): AttemptHandle {
     const { promise: done, resolve: finish, reject: fail } = Promise.withResolvers<void>();
     const { promise: inputsEnded, resolve: endInputs } = Promise.withResolvers<void>();
