@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['{apps,libs,tools}/*/src/**/*.{test,prop,sim}.ts', 'examples/**/*.test.ts'],
+    include: ['{apps,libs,tools}/*/src/**/*.{test,prop,sim}.ts', 'e2e/src/sim/**/*.sim.ts', 'examples/**/*.test.ts'],
     // Generous: what is slow is the machine, and what hangs is told apart all the same.
     testTimeout: 120_000,
     hookTimeout: 120_000,
