@@ -76,7 +76,8 @@ export function operationActivities(deps: OperationDeps): OperationActivities {
 /** These need no running job, but its state. */
 const recordOnly: ReadonlySet<CheckName> = new Set(['ttlCleanup', 'release', 'deleteJob', 'checkpoints']);
 
-class Operations {
+/** As plain functions of their inputs. */
+export class Operations {
   readonly #deps: OperationDeps;
 
   constructor(deps: OperationDeps) {
