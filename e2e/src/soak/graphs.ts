@@ -62,7 +62,7 @@ export async function soakGraphs({ cases, minutes, seed }: GraphsSoakOptions): P
 }
 
 async function runCase(seed: number, log?: (words: string) => void): Promise<CaseEnd> {
-  const options = { records: 150, operators: 8, timeoutMs: 60_000, ...(log === undefined ? {} : { log }) };
+  const options = { records: 150, operators: 8, ...(log === undefined ? {} : { log }) };
   if (seed % 2 === 0) return randomCase(seed, options);
   await using stores = new MemoryLsmStores();
   return await randomCase(seed, { ...options, storeOf: (generation) => stores.open(generation) });

@@ -1,4 +1,4 @@
-import { type Clock, SeededRandom, sleep, systemClock } from '@millrace/kernel';
+import { type SeededRandom, sleep, systemClock } from '@millrace/kernel';
 import { MemoryStateStore, type StateStore } from '@millrace/state';
 import { buildGraph } from '../graph/build-graph.ts';
 import { inFlightBytes } from '../runtime/in-flight.ts';
@@ -12,8 +12,6 @@ import { Publications } from './transaction-sink.ts';
 export interface RunOptions {
   /** The state of an attempt; default: in memory. */
   readonly storeOf?: (generation: number) => Promise<StateStore>;
-  /** A run that takes longer hangs. */
-  readonly timeoutMs?: number;
   /** Told what happens. */
   readonly log?: (words: string) => void;
 }
@@ -26,6 +24,8 @@ export interface RunEnd {
   readonly replayedBytes: number;
 }
 
+/** Nothing moves for so long: it hangs. */
+const idleMsMax = 20_000;
 const limits = [1, 2, 7, 100, 6000];
 
 /** Runs the job through crashes and restores at other parallelisms, in modes, limits and latencies at random, to its end. */
@@ -64,7 +64,7 @@ export async function runPlan(plan: Plan, random: SeededRandom, options: RunOpti
       settings,
     });
     if (i === parallelisms.length - 1) {
-      await within(options.timeoutMs ?? 20_000, cluster.finish(), () => JSON.stringify(cluster.stats()));
+      await within(cluster.finish(), { cluster, idleMsMax });
       return { publications, parallelisms, replayedBytes };
     }
     from = await crash(cluster, from, { random, log });
@@ -91,7 +91,7 @@ async function crash(
     // Aligned, unaligned, aligned with a time limit.
     const overtakeAfterMs = pick(random, [undefined, 0, 0, random.below(10)]);
     const round = cluster.checkpoint(overtakeAfterMs);
-    last = await within(20_000, round, () => JSON.stringify(cluster.stats()));
+    last = await within(round, { cluster, idleMsMax });
     const overtaken = last.operators.reduce((sum, { inFlight }) => sum + inFlightBytes(inFlight), 0);
     log(`checkpoint ${last.checkpoint}, to overtake after ${overtakeAfterMs} ms: ${overtaken} bytes overtaken`);
     // A registered checkpoint counts, whether or not the slots hear of it.
@@ -107,22 +107,34 @@ async function turns(random: SeededRandom, max: number): Promise<void> {
   for (let i = random.below(max); i > 0; i--) await new Promise((resolve) => setImmediate(resolve));
 }
 
+/** The work's result; rejects when nothing has moved in the cluster for too long. */
 async function within<T>(
-  timeoutMs: number,
   work: Promise<T>,
-  describe: () => string,
-  clock: Clock = systemClock,
+  { cluster, idleMsMax }: { cluster: LocalCluster; idleMsMax: number },
 ): Promise<T> {
   const over = new AbortController();
-  const late = sleep(clock, timeoutMs, over.signal).then(
-    () => {
-      throw new Error(`hangs: ${describe()}`);
-    },
-    () => new Promise<never>(() => undefined),
-  );
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, hang(cluster, idleMsMax, over.signal)]);
   } finally {
     over.abort();
   }
+}
+
+/** Rejects when nothing moves; never resolves. */
+async function hang(cluster: LocalCluster, idleMsMax: number, over: AbortSignal): Promise<never> {
+  for (
+    let [before, now] = ['', progressOf(cluster)];
+    before !== now || over.aborted;
+    [before, now] = [now, progressOf(cluster)]
+  ) {
+    await sleep(systemClock, idleMsMax, over).catch(() => new Promise<never>(() => undefined));
+  }
+  throw new Error(`hangs: ${progressOf(cluster)}`);
+}
+
+function progressOf(cluster: LocalCluster): string {
+  const operators = cluster.stats().flatMap((slot) => slot.operators ?? []);
+  return operators
+    .map((o) => `${o.uid} ${o.recordsIn} ${o.recordsOut} ${o.inFlight} ${o.buffered} ${o.watermarkMs}`)
+    .join(', ');
 }
