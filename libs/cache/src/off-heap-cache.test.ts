@@ -79,6 +79,7 @@ test('it never gives another value than the last one put, and its limit holds af
     const owners = [cache.addOwner(), cache.addOwner()];
     const model = new Map<string, string>();
     const keys = 1 + random.below(400);
+    const wrong: string[] = [];
     let known = 0;
     for (let step = 0; step < 3000; step++) {
       const owner = owners[random.below(2)] as number;
@@ -95,10 +96,11 @@ test('it never gives another value than the last one put, and its limit holds af
         model.set(id, 'absent');
       } else answer = get(cache, owner, k);
       if (answer !== 'unknown') known++;
-      expect([model.get(id), 'unknown'], `seed ${seed + round} step ${step}`).toContain(answer);
-      expect(cache.bytes).toBeLessThanOrEqual(bytesMax);
-      expect(cache.entries).toBeLessThanOrEqual(model.size);
+      const right = answer === 'unknown' || answer === model.get(id);
+      if (!right || cache.bytes > bytesMax || cache.entries > model.size)
+        wrong.push(`seed ${seed + round} step ${step}`);
     }
+    expect(wrong).toEqual([]);
     expect(known).toBeGreaterThan(bytesMax > 2048 ? 20 : -1);
   }
 });
