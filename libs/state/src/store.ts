@@ -30,7 +30,23 @@ export interface SnapshotHandle {
   /** Bytes that this snapshot added to the store, and bytes that it only refers to. */
   readonly bytesPut: number;
   readonly bytesLinked: number;
+  /** Added by the keyed state over the table, of which no store knows. */
+  readonly keyed?: KeyedNotes;
 }
+
+/** What a keyed state has to know of its table at a restore, so that it need not read it there. */
+export interface KeyedNotes {
+  /** Ids and formats of its states. */
+  readonly catalog: unknown;
+  readonly eventTimers: TimerNotes;
+  readonly processingTimers: TimerNotes;
+}
+
+/**
+ * Key groups that have timers, each with a time before which none of them is due; or, of many groups, one such time for
+ * all. Epoch milliseconds.
+ */
+export type TimerNotes = ReadonlyArray<readonly [keyGroup: number, timeMs: number]> | number;
 
 /** `[start, end)` in key order; without `end`, to the end of the table. */
 export interface ScanRange {

@@ -23,7 +23,7 @@ import { type CompactionStats, Compactor } from './compactor.ts';
 import { FlushQueue } from './flush-queue.ts';
 import { scanPages } from './scan.ts';
 import { ValueCollector } from './value-collector.ts';
-import type { KeySlice, Missing, RunReaders } from './version.ts';
+import type { KeySlice, Missing, RunReaders, Version } from './version.ts';
 import { VersionSet } from './version-set.ts';
 import { WriteBuffer } from './write-buffer.ts';
 import { type Pressure, WriteGate } from './write-gate.ts';
@@ -173,8 +173,9 @@ export class LsmTable {
       if (answer === 'found') found.add(i, into);
       if (answer !== 'unknown') continue;
       rest ??= { keys: [], indexes: [], found, fetch: new BlockFetch({ reads: this.#reads, parent }), nowMs };
-      rest.fetch.want(this.#missing);
-      rest.keys.push({ bytes: keys.bytes, start, end, hash: this.#key.hash });
+      const key = { bytes: keys.bytes, start, end, hash: this.#key.hash };
+      wantMissing(this.#missing, this.#versions.current, key, rest.fetch);
+      rest.keys.push(key);
       rest.indexes.push(i);
     }
     return rest === undefined ? found.finish() : this.#getRest(rest);
@@ -260,9 +261,10 @@ export class LsmTable {
       while (left.length > 0) {
         await fetch.run();
         left = left.filter((i) => {
-          const answer = lease.version.get(rest.keys[i] as KeySlice, nowMs, into, missing, fetch.held);
+          const key = rest.keys[i] as KeySlice;
+          const answer = lease.version.get(key, nowMs, into, missing, fetch.held);
           if (answer === 'found') found.add(rest.indexes[i] as number, into);
-          if (answer === 'unknown') fetch.want(missing);
+          if (answer === 'unknown') wantMissing(missing, lease.version, key, fetch);
           return answer === 'unknown';
         });
       }
@@ -336,4 +338,10 @@ interface PendingGet {
 
 function closedError(): MillraceError {
   return new MillraceError('lsm-closed', 'the table is closed');
+}
+
+/** Asks for what a lookup of the key could not go on without; with an index, for all indexes that it may still need. */
+function wantMissing(missing: Missing, version: Version, key: KeySlice, fetch: BlockFetch): void {
+  if (missing.block >= 0) return fetch.want(missing);
+  for (const reader of version.closedReaders(key)) fetch.want({ reader, block: -1 });
 }

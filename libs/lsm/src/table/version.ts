@@ -88,4 +88,15 @@ export class Version {
     }
     return 'absent';
   }
+
+  /**
+   * Readers of the tables that may have the key and are not open, of all runs. A lookup that opens one opens the others
+   * with it: across a network it would else wait for one after the other.
+   */
+  *closedReaders(key: KeySlice): Generator<SstReader> {
+    for (const run of this.runs) {
+      const reader = run.readers[run.indexOf(key)];
+      if (reader !== undefined && !reader.isOpen) yield reader;
+    }
+  }
 }

@@ -19,7 +19,11 @@ export async function loadCatalog(table: StateTable): Promise<Catalog | undefine
   const values = await table.multiGet(packKeys([keyOfCatalog(table.spec.keyGroups.start)]));
   const value = packedValue(values, 0);
   if (value === undefined) return undefined;
-  const catalog = codec.decode(new ByteReader(value));
+  return checkedCatalog(codec.decode(new ByteReader(value)));
+}
+
+/** Refuses a catalog of a version that is not known here. */
+export function checkedCatalog(catalog: Catalog): Catalog {
   if (catalog.version === 1) return catalog;
   throw new MillraceError(
     'state-incompatible',

@@ -211,6 +211,7 @@ async function openAll(
       const state = await openKeyedState({
         table,
         restored: handles.length > 0,
+        handles: random.below(2) === 0 ? handles : undefined,
         shape,
         workingSet,
         clock,

@@ -48,7 +48,7 @@ export interface TimerQueue {
   delete(entry: StateEntry, timeMs: number): void;
   /** Takes the earliest timers of at most `timeMs`, in order, at most `timersMax` of them; none left: empty. */
   popDue(timeMs: number, timersMax: number): MaybePromise<readonly DueTimer[]>;
-  /** Time of the earliest timer; `Infinity` when there is none. */
+  /** Time of the earliest timer, or, after a restore and before it is due, an earlier one; `Infinity` when there is none. */
   nextMs(): MaybePromise<number>;
 }
 
@@ -56,6 +56,8 @@ export interface KeyedStateOptions<S extends StateShape> {
   readonly table: StateTable;
   /** True when the table was opened from handles: its catalog and timers are then loaded and checked. */
   readonly restored: boolean;
+  /** Those handles: with what they tell, nothing of the table is read at the restore. Default: it is. */
+  readonly handles?: readonly SnapshotHandle[] | undefined;
   readonly shape: S;
   /** Codec of the operator's keys; the canonical `keyCodec` unless the operator's partitioning uses another. */
   readonly keyCodec?: Codec<never> | undefined;

@@ -16,7 +16,8 @@ import { loadCatalog, saveCatalog } from './catalog-store.ts';
 import { Entry, type EntryOwner, type EntrySpace, type EntryTemplate, entryTemplate } from './entry.ts';
 import { EntryKeys } from './entry-keys.ts';
 import { type FacadeClass, facadeClass, type RunningState, runState } from './facade.ts';
-import type { AccessScope, KeyedState, KeyedStateOptions, StateEntry, TimerQueue } from './ports.ts';
+import { notesOf, type RestoredNotes, timerNotes } from './notes.ts';
+import type { AccessScope, KeyedState, KeyedStateOptions, StateEntry } from './ports.ts';
 import { Row, type RowCell, savingFailed } from './row.ts';
 import type { CellContext } from './state-definition.ts';
 import { TableCache } from './table-cache.ts';
@@ -31,23 +32,32 @@ const changesMaxDefault = 8192;
 const fetchesMax = 8192;
 
 /**
- * Loads and checks the table's catalog and gives the runtime of its states. Throws `state-incompatible`, naming state
+ * Checks the table's catalog, which the handles tell or the table, and gives the runtime of its states. Throws `state-incompatible`, naming state
  * and field, before anything is written.
  */
 export async function openKeyedState<S extends StateShape>(options: KeyedStateOptions<S>): Promise<KeyedState<S>> {
   const keyCodec = (options.keyCodec ?? canonicalKeys) as Codec<unknown>;
-  const stored = options.restored ? await loadCatalog(options.table) : undefined;
+  const notes = options.restored ? notesOf(options.handles ?? [], options.table.spec.keyGroups) : undefined;
+  const stored = notes?.catalog ?? (options.restored ? await loadCatalog(options.table) : undefined);
   const catalog = mergeCatalog(stored, options.shape, keyCodec.format);
-  const state = new SlotKeyedState<S>(options, catalog, keyCodec);
-  if (JSON.stringify(stored) !== JSON.stringify(catalog)) state.saveCatalog(catalog);
+  const state = new SlotKeyedState<S>(options, { catalog, keyCodec, notes });
+  if (JSON.stringify(stored) !== JSON.stringify(catalog)) state.saveCatalog();
   if (options.restored) await Promise.all([state.eventTimers.nextMs(), state.processingTimers.nextMs()]);
   return state;
 }
 
+/** What is known of the table before its keyed state is there. */
+interface Known {
+  readonly catalog: Catalog;
+  readonly keyCodec: Codec<unknown>;
+  readonly notes: RestoredNotes | undefined;
+}
+
 /** The keyed state of one subtask, over its table and the slot's working set. */
 class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner {
-  readonly eventTimers: TimerQueue;
-  readonly processingTimers: TimerQueue;
+  readonly eventTimers: StoredTimerQueue;
+  readonly processingTimers: StoredTimerQueue;
+  readonly #catalog: Catalog;
   readonly #table: StateTable;
   readonly #workingSet: WorkingSet;
   readonly #cache: TableCache;
@@ -68,8 +78,9 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   #failure: MillraceError | undefined;
   readonly #onFailure: ((error: MillraceError) => void) | undefined;
 
-  constructor(options: KeyedStateOptions<S>, catalog: Catalog, keyCodec: Codec<unknown>) {
+  constructor(options: KeyedStateOptions<S>, { catalog, keyCodec, notes }: Known) {
     const { table, workingSet, clock, restored } = options;
+    this.#catalog = catalog;
     this.#table = table;
     this.#workingSet = workingSet;
     this.#keyCodec = keyCodec;
@@ -102,16 +113,22 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
     const find = (timer: { key: unknown; namespace: KeyValue | undefined }): Entry | undefined =>
       this.#space(timer.namespace)?.entries.get(primitiveKey(timer.key));
     const common = { table, writer: this.#writer, keyCodec, keys, restored, find, heldMax: options.timersHeldMax };
-    this.eventTimers = new StoredTimerQueue({ ...common, stateId: eventTimerStateId, note: 'eventTimerMs' });
+    this.eventTimers = new StoredTimerQueue({
+      ...common,
+      stateId: eventTimerStateId,
+      note: 'eventTimerMs',
+      bounds: notes?.eventTimers,
+    });
     this.processingTimers = new StoredTimerQueue({
       ...common,
+      bounds: notes?.processingTimers,
       stateId: processingTimerStateId,
       note: 'processingTimerMs',
     });
   }
 
-  saveCatalog(catalog: Catalog): void {
-    saveCatalog(catalog, this.#table, this.#writer);
+  saveCatalog(): void {
+    saveCatalog(this.#catalog, this.#table, this.#writer);
   }
 
   room(): Promise<void> | undefined {
@@ -159,8 +176,14 @@ class SlotKeyedState<S extends StateShape> implements KeyedState<S>, EntryOwner 
   async snapshot(checkpoint: number, parent?: TraceContext): Promise<SnapshotHandle> {
     const writing = this.flush();
     assert(this.#row === undefined || this.#row.fetching === 0, 'a snapshot of a state that is not settled');
+    // As of the snapshot: what follows it is not in it.
+    const keyed = {
+      catalog: this.#catalog,
+      eventTimers: timerNotes(this.eventTimers.bounds()),
+      processingTimers: timerNotes(this.processingTimers.bounds()),
+    };
     const [handle] = await Promise.all([this.#table.snapshot(checkpoint, parent), writing]);
-    return handle;
+    return { ...handle, keyed };
   }
 
   async close(): Promise<void> {

@@ -2,6 +2,7 @@ import { ByteWriter, type MaybePromise } from '@millrace/kernel';
 import type { Codec } from '../codec.ts';
 import type { Entry } from '../keyed/entry.ts';
 import type { EntryKeys } from '../keyed/entry-keys.ts';
+import type { TimerBounds } from '../keyed/notes.ts';
 import type { DueTimer, StateEntry, TimerQueue } from '../keyed/ports.ts';
 import type { TableWriter } from '../keyed/table-writer.ts';
 import { rangeOfPrefix, writePrefix } from '../keys/key-layout.ts';
@@ -25,6 +26,8 @@ export interface TimerQueueOptions {
   readonly stateId: number;
   /** False for an empty table, whose groups have nothing to read. */
   readonly restored: boolean;
+  /** What is known of a restored table's groups; undefined: nothing, and each has to be read. */
+  readonly bounds: TimerBounds | undefined;
   /** Which note of an entry remembers the timer last registered. */
   readonly note: 'eventTimerMs' | 'processingTimerMs';
   /** The entry of a fired timer, if it is at hand. */
@@ -48,8 +51,19 @@ export class StoredTimerQueue implements TimerQueue {
     this.#options = options;
     this.#heldMax = options.heldMax ?? heldMaxDefault;
     if (!options.restored) return;
-    const { start, end } = options.table.spec.keyGroups;
+    const { bounds, table } = options;
+    if (bounds !== undefined) {
+      for (const [keyGroup, boundMs] of bounds) this.#newGroup(keyGroup, false, boundMs);
+      return;
+    }
+    const { start, end } = table.spec.keyGroups;
     for (let keyGroup = start; keyGroup <= end; keyGroup++) this.#newGroup(keyGroup, false);
+  }
+
+  /** Of the groups that have timers, a time before which none is due: what a restore has to know. */
+  bounds(): TimerBounds {
+    const groups = [...this.#heap].filter((group) => group.headMs < Number.POSITIVE_INFINITY || group.size > 0);
+    return new Map(groups.map((group) => [group.keyGroup, group.headMs]));
   }
 
   register(entry: StateEntry, timeMs: number): boolean {
@@ -91,9 +105,9 @@ export class StoredTimerQueue implements TimerQueue {
     while (due.length < timersMax) {
       const group = this.#heap.top;
       if (group === undefined) break;
-      if (group.needsRead) {
+      if (group.needsRead && group.headMs <= timeMs) {
         if (due.length > 0) break;
-        return this.#read().then(() => this.popDue(timeMs, timersMax));
+        return this.#read(timeMs).then(() => this.popDue(timeMs, timersMax));
       }
       if (group.headMs > timeMs || group.size === 0) break;
       const timer = group.take();
@@ -109,11 +123,13 @@ export class StoredTimerQueue implements TimerQueue {
   nextMs(): MaybePromise<number> {
     const group = this.#heap.top;
     if (group === undefined) return Number.POSITIVE_INFINITY;
-    return group.needsRead ? this.#read().then(() => this.nextMs()) : group.headMs;
+    return group.headMs === Number.NEGATIVE_INFINITY && group.needsRead
+      ? this.#read(group.headMs).then(() => this.nextMs())
+      : group.headMs;
   }
 
-  #newGroup(keyGroup: number, complete: boolean): TimerGroup {
-    const group = new TimerGroup(keyGroup, complete);
+  #newGroup(keyGroup: number, complete: boolean, boundMs?: number): TimerGroup {
+    const group = new TimerGroup(keyGroup, complete, boundMs);
     this.#groups.set(keyGroup, group);
     this.#heap.add(group);
     return group;
@@ -129,16 +145,16 @@ export class StoredTimerQueue implements TimerQueue {
     writer.added();
   }
 
-  /** Reads the heads of all groups that have none. */
-  #read(): Promise<void> {
-    this.#reading ??= this.#readAll().finally(() => {
+  /** Reads the heads of all groups that have none and may have one that is due. */
+  #read(timeMs: number): Promise<void> {
+    this.#reading ??= this.#readAll(timeMs).finally(() => {
       this.#reading = undefined;
     });
     return this.#reading;
   }
 
-  async #readAll(): Promise<void> {
-    const waiting = [...this.#heap].filter((group) => group.needsRead);
+  async #readAll(timeMs: number): Promise<void> {
+    const waiting = [...this.#heap].filter((group) => group.needsRead && group.headMs <= timeMs);
     for (let at = 0; at < waiting.length; at += readsMax) {
       await Promise.all(waiting.slice(at, at + readsMax).map((group) => this.#readGroup(group)));
     }

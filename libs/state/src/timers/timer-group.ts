@@ -18,10 +18,13 @@ export class TimerGroup {
   #first = 0;
   /** Changes since a read began; undefined when none is under way. */
   #changes: Change[] | undefined;
+  /** While none is held: no timer of the table is earlier. */
+  #boundMs: number;
 
-  constructor(keyGroup: number, complete: boolean) {
+  constructor(keyGroup: number, complete: boolean, boundMs = Number.NEGATIVE_INFINITY) {
     this.keyGroup = keyGroup;
     this.complete = complete;
+    this.#boundMs = boundMs;
   }
 
   get size(): number {
@@ -32,11 +35,14 @@ export class TimerGroup {
     return this.size === 0 && !this.complete;
   }
 
-  /** Earliest time; −Infinity when it has to be read first, Infinity when there is none. */
+  /**
+   * Earliest time; Infinity when there is none. When it has to be read first, a time before which there is none, which
+   * is −Infinity when nothing is known.
+   */
   get headMs(): number {
     const head = this.#timers[this.#first];
     if (head !== undefined) return head.timeMs;
-    return this.complete ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+    return this.complete ? Number.POSITIVE_INFINITY : this.#boundMs;
   }
 
   /** False when the timer is held already. At most `heldMax` stay held. */
@@ -45,7 +51,10 @@ export class TimerGroup {
     const at = this.#lowerBound(timer);
     const there = this.#timers[at];
     if (there !== undefined && compareTimers(there, timer) === 0) return false;
-    if (at === this.#timers.length && !this.complete) return true;
+    if (at === this.#timers.length && !this.complete) {
+      this.#boundMs = Math.min(this.#boundMs, timer.timeMs);
+      return true;
+    }
     this.#timers.splice(at, 0, timer);
     if (this.size > heldMax) {
       this.#timers.length = this.#first + Math.ceil(heldMax / 2);
@@ -82,6 +91,7 @@ export class TimerGroup {
   endRead(timers: readonly QueuedTimer[], ended: boolean, heldMax: number): void {
     const changes = this.#changes ?? [];
     this.#changes = undefined;
+    this.#boundMs = Number.NEGATIVE_INFINITY;
     this.#timers = [...timers];
     this.#first = 0;
     this.complete = ended;

@@ -85,6 +85,7 @@ export class KeyedOperator implements Operator {
     this.#state = await openKeyedState({
       table,
       restored: context.restoredTables.length > 0,
+      handles: context.restoredTables,
       shape: this.#logic.shape,
       keyCodec: this.#keyCodec,
       workingSet: workingSetOf(slot),
