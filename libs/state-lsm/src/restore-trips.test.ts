@@ -84,7 +84,7 @@ async function seed(home: DistantHome, clock: ManualClock, timers: boolean): Pro
         const key = `key-${checkpoint}-${i}`;
         if (Math.floor(groupOf(key) / (maxParallelism / 4)) !== subtask) continue;
         const entry = state.enter(key);
-        await state.facade(entry, scope).total.set(i);
+        state.facade(entry, scope).total.set(i);
         if (timers) state.eventTimers.register(entry, 1000 + i);
         state.leave(entry);
       }
