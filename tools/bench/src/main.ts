@@ -3,6 +3,7 @@ import { aec } from './aec.ts';
 import { diskCache } from './disk-cache/disk-cache.ts';
 import { exchange } from './exchange.ts';
 import { kvPath } from './kv-path.ts';
+import { lsm } from './lsm/lsm.ts';
 import { slot } from './slot.ts';
 import { wordcount } from './wordcount.ts';
 
@@ -13,6 +14,7 @@ npm run bench -- slot      [--json] [--keys …] [--seconds 20] [--repeats 3] [-
 npm run bench -- aec       [--json]
 npm run bench -- exchange  [--json] [--repeats 3]
 npm run bench -- kv-path   [--json]
+npm run bench -- lsm       [--json] [--keys 1000000] [--values 100,1000] [--repeats 3]
 npm run bench -- disk-cache [--json] [--record 60]
 
 wordcount     the whole stack; slot: one slot alone in this process, for profiles
@@ -20,6 +22,7 @@ aec           throughput by state latency and in-flight limit; the controller ag
 disk-cache    hit ratios of the disk cache's policies, on recorded traces and on models; --record runs the jobs and writes
               their traces anew
 kv-path       state of a slot in a state-service with shards: batching, reads of nothing, hot keys
+lsm           the embedded store against RocksDB by its best binding for Node
 exchange      frames between two runners over gRPC, over bare TCP, and between two slots of one process
 --read-both 1  read the old payload, too, before it is replaced
 --flink DIR   also run Apache Flink on the same work (a directory with the peer's run.sh) and print ratios`;
@@ -39,6 +42,7 @@ const { values, positionals } = parseArgs({
     'read-both': { type: 'string', default: '0' },
     'slot-memory': { type: 'string', default: '2g' },
     record: { type: 'string' },
+    values: { type: 'string', default: '100,1000' },
   },
 });
 
@@ -62,6 +66,13 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   },
   exchange: () => exchange(common),
   'kv-path': () => kvPath(common),
+  lsm: () =>
+    lsm({
+      json: values.json,
+      keys: numbers(process.argv.includes('--keys') ? values.keys : '1000000'),
+      valueBytes: numbers(values.values),
+      repeats: common.repeats,
+    }),
   slot: () => slot(common),
   wordcount: () =>
     wordcount({
