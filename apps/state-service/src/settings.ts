@@ -166,7 +166,8 @@ type Issue = Pick<z.core.$ZodIssue, 'path' | 'message'>;
 function badSetting(issue: Issue | undefined, raw: Readonly<Record<string, unknown>>): MillraceError {
   const name = String(issue?.path[0]) as Name;
   const { flag, env } = sources[name];
-  const value = String(raw[name] ?? '');
+  const given = raw[name];
+  const value = typeof given === 'string' ? given : JSON.stringify(given ?? '');
   return new MillraceError(
     'bad-setting',
     `setting "${name}" is ${JSON.stringify(value)}: ${issue?.message}. Set --${flag} or ${env}.`,

@@ -34,7 +34,7 @@ export async function* mergePages(
       if (next === undefined) return;
     }
   } finally {
-    await Promise.all(cursors.map(({ pages }) => pages.return?.()));
+    await Promise.all(cursors.map(async ({ pages }) => pages.return?.()));
   }
 }
 

@@ -115,7 +115,8 @@ export class ShardedTable implements StateTable {
     answers: readonly MaybePromise<PackedValues>[],
   ): Promise<PackedValues> {
     const values: (Uint8Array | undefined)[] = Array.from({ length: count });
-    for (const [i, packed] of (await Promise.all(answers)).entries()) {
+    const parts = await Promise.all(answers.map(async (answer) => answer));
+    for (const [i, packed] of parts.entries()) {
       for (const [j, index] of (asked[i] as readonly number[]).entries()) values[index] = packedValue(packed, j);
     }
     return packValues(values);
