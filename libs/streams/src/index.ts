@@ -63,6 +63,7 @@ export type {
   OuterKind,
   WindowJoinSpec,
 } from './api/joins.ts';
+export type { ConnectedStreams, KeyedStream, ReduceOptions } from './api/keyed-stream.ts';
 export type {
   ConnectSpec,
   KeyedContext,
@@ -76,13 +77,8 @@ export { type SideTag, sideTag } from './api/side-tag.ts';
 export type { Sink } from './api/sink.ts';
 export type { EmitRecord, ReaderContext, Source, SourceReader, Split, SplitPosition } from './api/source.ts';
 export type { SchemaOutput, StandardIssue, StandardResult, StandardSchema } from './api/standard-schema.ts';
-export {
-  type ConnectedStreams,
-  type KeyedStream,
-  type ReduceOptions,
-  type Stream,
-  type ToStreamOptions,
-} from './api/stream.ts';
+export type { Stream } from './api/stream.ts';
+export type { ToStreamOptions } from './api/to-stream-options.ts';
 export { type EarlyFiring, type Trigger, type TriggerDecision, type TriggerMoment, trigger } from './api/trigger.ts';
 export {
   boundedOutOfOrderness,

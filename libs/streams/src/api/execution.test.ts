@@ -6,7 +6,8 @@ import { generator } from '../sources/generator.ts';
 import type { Execution } from './execution.ts';
 import type { Flow } from './flow.ts';
 import { job } from './job.ts';
-import type { KeyedStream, Stream } from './stream.ts';
+import type { KeyedStream } from './keyed-stream.ts';
+import type { Stream } from './stream.ts';
 import { tumbling } from './windows.ts';
 
 const numbers = (flow: Flow): Stream<number> => flow.from(generator({ record: (i) => i, records: 10 }));

@@ -106,3 +106,7 @@ export class GraphBuilder {
     }
   }
 }
+
+export function checkSameJob(one: GraphBuilder, other: GraphBuilder): void {
+  if (one !== other) throw new MillraceError('job-graph', 'streams of two jobs cannot flow together');
+}

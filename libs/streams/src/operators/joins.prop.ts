@@ -6,7 +6,7 @@ import type { Change } from '../api/change.ts';
 import type { Flow } from '../api/flow.ts';
 import { job } from '../api/job.ts';
 import type { JoinKind, JoinWindows, OuterKind } from '../api/joins.ts';
-import type { KeyedStream } from '../api/stream.ts';
+import type { KeyedStream } from '../api/keyed-stream.ts';
 import { boundedOutOfOrderness } from '../api/watermarks.ts';
 import { cumulative, session, sliding, tumbling } from '../api/windows.ts';
 import { buildGraph } from '../graph/build-graph.ts';

@@ -3,8 +3,8 @@ import { array, int64, msgpack } from '@millrace/state';
 import { describe, expect, test } from 'vitest';
 import type { WindowOptions } from '../api/aggregate.ts';
 import { job } from '../api/job.ts';
+import type { KeyedStream } from '../api/keyed-stream.ts';
 import { sideTag } from '../api/side-tag.ts';
-import type { KeyedStream } from '../api/stream.ts';
 import { perRecord } from '../api/watermarks.ts';
 import type { WindowedStream } from '../api/windowed-stream.ts';
 import {

@@ -4,8 +4,9 @@ import { array, catalogStateId, int64, json, MemoryStateStore, msgpack } from '@
 import { describe, expect, test } from 'vitest';
 import type { WindowOptions } from '../api/aggregate.ts';
 import { job } from '../api/job.ts';
+import type { KeyedStream } from '../api/keyed-stream.ts';
 import { sideTag } from '../api/side-tag.ts';
-import type { KeyedStream, Stream } from '../api/stream.ts';
+import type { Stream } from '../api/stream.ts';
 import { trigger } from '../api/trigger.ts';
 import { boundedOutOfOrderness, perRecord } from '../api/watermarks.ts';
 import { countWindow, cumulative, globalWindow, session, sliding, tumbling } from '../api/windows.ts';

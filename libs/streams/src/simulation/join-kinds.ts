@@ -1,7 +1,8 @@
 import type { Random } from '@millrace/kernel';
 import type { KeyValue } from '@millrace/state';
 import type { JoinKind, OuterKind } from '../api/joins.ts';
-import type { KeyedStream, Stream } from '../api/stream.ts';
+import type { KeyedStream } from '../api/keyed-stream.ts';
+import type { Stream } from '../api/stream.ts';
 import { cumulative, session, sliding, tumbling } from '../api/windows.ts';
 import { common, type Item, itemCodec, mix, nothing, resultOf } from './item.ts';
 import { draftKey, isOrdered, type KeySpec, keyed, keyText, pick } from './key.ts';

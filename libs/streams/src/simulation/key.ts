@@ -1,7 +1,8 @@
 import type { Random } from '@millrace/kernel';
 import type { KeyValue } from '@millrace/state';
 import type { Execution } from '../api/execution.ts';
-import type { KeyedStream, Stream } from '../api/stream.ts';
+import type { KeyedStream } from '../api/keyed-stream.ts';
+import type { Stream } from '../api/stream.ts';
 import { type Field, fields, type Item } from './item.ts';
 import type { Facts } from './node.ts';
 
