@@ -111,7 +111,7 @@ export class Attempt {
         await sleep(clock, random.below(16));
       }
       await round;
-      if (!this.dfs.crashed) await this.check('at the end');
+      if (!this.dfs.crashed && this.#store !== undefined) await this.check('at the end');
     } catch (error) {
       const newest = this.#world.store.record(this.job);
       if (this.dfs.crashed) tally.crashed++;

@@ -1,4 +1,5 @@
 import type { FaultyDfs } from '@millrace/dfs/testing';
+import { MillraceError } from '@millrace/kernel';
 import { noTelemetry as telemetry } from '@millrace/telemetry';
 import {
   eraseJob,
@@ -38,11 +39,12 @@ export class Housekeeping {
     const nowMs = clock.nowMs();
     const record = await this.records.find(job);
     if (record === undefined) return;
+    // Of a deleted job, too: forks of it that came to nothing hold files.
+    await sweepForkPins(storage, reaper, this.records, { graceMs, nowMs });
     if (record.deleted) return void (await eraseJob(storage, reaper, this.records));
     const { checkpoints, claim, generation } = record;
     const live = checkpoints.flatMap(({ holders }) => holders);
     await settleOrigins(storage, reaper, this.records, { claim, live });
-    await sweepForkPins(storage, reaper, this.records, { graceMs, nowMs });
     const { filesRemoved } = await sweepOrphans(storage, reaper, {
       liveHolders: live,
       liveCheckpoints: checkpoints.map(({ path }) => path),
@@ -60,7 +62,7 @@ export class Housekeeping {
     const { dfs, records } = this;
     const { expected, tally } = this.#world;
     const bytes = await dfs.readAll(entry.path);
-    if (bytes === undefined) throw new Error(`checkpoint ${entry.path} is gone`);
+    if (bytes === undefined) throw new MillraceError('ufs-checkpoint-gone', `checkpoint ${entry.path} is gone`);
     const { holders } = entry;
     const fork = await forkCheckpoint(dfs, records, { parent, child, claim, holders, generation: 1 });
     const path = this.#open(child).namespace.checkpointPath(entry.checkpoint, 1);

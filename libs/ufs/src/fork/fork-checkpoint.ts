@@ -40,9 +40,10 @@ export interface Fork {
  * that names it has gone. The caller then writes the child's checkpoint (relocated) and last of all its record: that is
  * the moment from which the fork exists.
  *
- * Crash order: origin (which says where pins may be), pins in the namespaces of the parent and of its own origins, a look
- * whether the parent still has the checkpoint, the child's holders. Before the look nothing is used; after it the
- * pins hold. A crash leaves pins without a child for {@link sweepForkPins}. May be repeated at any point.
+ * Crash order: pins in the namespaces of the parent and of its own origins, a look whether the parent still has the
+ * checkpoint, the origin (which tells the child's sweeps where its pins are), the child's holders. Before the look nothing
+ * is used; after it the pins hold. A crash leaves pins without a child, by which {@link sweepForkPins} finds the rest. May
+ * be repeated at any point.
  *
  * Rejects with `ufs-checkpoint-gone` when the parent gave up the checkpoint meanwhile; its pins are swept. (Not released here: a repeated
  * call that looked earlier may be about to succeed on them.)
@@ -62,10 +63,11 @@ export async function forkCheckpoint(
   // A file that comes home is the child's own again.
   homes.delete(child);
 
-  await putOrigin(dfs, new JobNamespace(child), { claim, homes: [...homes.keys()].sort() });
-  for (const [home, shared] of homes) {
+  // In the parent's always, also when there is no file: whoever sweeps there finds what became of the child.
+  const pinned = [...new Set([parent, ...homes.keys()])].filter((home) => home !== child);
+  for (const home of pinned) {
     const pin = { child, claim, number: 1 };
-    await holders.put(pinPath(new JobNamespace(home), pin), pinHolder(pin, shared));
+    await holders.put(pinPath(new JobNamespace(home), pin), pinHolder(pin, homes.get(home) ?? []));
   }
   const now = new Set(await records.liveHolders(parent));
   if (request.holders.some((path) => !now.has(path))) {
@@ -73,6 +75,7 @@ export async function forkCheckpoint(
     throw new MillraceError('ufs-checkpoint-gone', message, { details: { parent, child } });
   }
 
+  await putOrigin(dfs, new JobNamespace(child), { claim, homes: pinned.sort() });
   const relocation = {
     homes: new Map([...files].flatMap(([id, { home }]) => (home === child ? [] : [[id, home]]))),
     paths: new Map(request.holders.map((path) => [path, pathOfChild(path, request)])),

@@ -3,7 +3,7 @@ import { compareBytes, MillraceError } from '@millrace/kernel';
 import { corrupt, openEnvelope, sealEnvelope } from '../envelope.ts';
 import type { JobNamespace } from '../namespace.ts';
 
-/** In whose namespaces a fork has pins. Written before the first of them, so that none is ever forgotten. */
+/** In whose namespaces a fork has pins. Written before its record, so that none is ever forgotten. */
 export interface Origin {
   readonly claim: string;
   /** Job ids: the parent's, and those of whom it had files. Sorted. */

@@ -12,8 +12,9 @@ export interface PinSweep {
 
 /**
  * Releases the pins in a job's namespace whose forks came to nothing: they are past the grace period, and the child's
- * record proves that the fork can never be. A pin whose child lives is the child's to release. Resolves to the number
- * of pins released.
+ * record proves that the fork can never be. A pin whose child lives is the child's to release. What else such a fork wrote
+ * lies in the child's namespace, whose record says by then that it is over: `eraseJob` takes it. Resolves to the number of
+ * pins released.
  */
 export async function sweepForkPins(
   home: HolderSource,
