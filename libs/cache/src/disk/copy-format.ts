@@ -1,12 +1,12 @@
 /**
- * A copy on the disk is the content of a file and a trailer: the CRC-32 of each chunk of 16 KiB, then magic, version, number
+ * A copy on the disk is the content of a file and a trailer: the CRC-32 of each chunk of 4 KiB, then magic, version, number
  * of chunks and the CRC-32 of all of this, as little-endian 32-bit words. So every read is verified for itself, whenever the
  * copy was written and whatever happened to the disk since; a restart reads nothing but names.
  */
 import { crc32 } from 'node:zlib';
 import type { DiskReader, DiskWriter } from './cache-disk.ts';
 
-export const chunkBytes = 16 * 1024;
+const chunkBytes = 4096;
 const magic = 0x4643_524d;
 const version = 1;
 const footerWords = 4;
