@@ -3,10 +3,10 @@
  *
  *     <directory>/jobs/<job>/<operator>/generation            the newest attempt that opened the table
  *     <directory>/jobs/<job>/<operator>/snapshots/<id>/       a snapshot: snapshot.json and a directory for each part
- *     <directory>/work/<process>-<random>/<n>/                databases in use; of no worth once their process has ended
+ *     <directory>/work/<process>-<start>-<random>/<n>/        databases in use; of no worth once their process has ended
  *
  * Crash order: a snapshot is built beside its place and gets its name when it is whole, so what has a name is whole. A
- * crash leaves `.partial` directories and those of `work`, which the next start removes.
+ * crash leaves `.partial` directories and those of `work`, which the next start removes. One process at a time has a directory.
  */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -41,15 +41,19 @@ export class Home {
 
   private constructor(directory: string, random: Random) {
     this.#directory = directory;
-    this.#work = join(directory, 'work', `${process.pid}-${random.hex(6)}`);
+    this.#work = join(directory, 'work', `${process.pid}-${processStartMs}-${random.hex(6)}`);
   }
 
   /** Removes what dead processes left. */
   static async open(directory: string, random: Random): Promise<Home> {
     const home = new Home(directory, random);
+    let others = 0;
     for (const name of await names(join(directory, 'work'))) {
-      if (!isAlive(Number(name.split('-', 1)[0]))) await remove(join(directory, 'work', name));
+      const [pid, startMs] = name.split('-', 2).map(Number) as [number, number];
+      if (isAlive(pid, startMs)) others++;
+      else await remove(join(directory, 'work', name));
     }
+    if (others === 0) await home.#removePartial();
     await mkdir(home.#work, { recursive: true });
     return home;
   }
@@ -104,6 +108,19 @@ export class Home {
 
   partDirectory(job: string, id: string, part: string): string {
     return join(this.#snapshot(job, id), part);
+  }
+
+  /** Snapshots that a crash left unfinished, or half removed. */
+  async #removePartial(): Promise<void> {
+    const jobs = join(this.#directory, 'jobs');
+    for (const job of await names(jobs)) {
+      for (const operator of await names(join(jobs, job))) {
+        const snapshots = join(jobs, job, operator, 'snapshots');
+        for (const name of await names(snapshots)) {
+          if (name.endsWith('.partial')) await remove(join(snapshots, name));
+        }
+      }
+    }
   }
 
   async jobs(): Promise<readonly string[]> {
@@ -175,7 +192,11 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error;
 }
 
-function isAlive(pid: number): boolean {
+/** In a container every process may have the same number: only the time of its start tells it from the one before. */
+const processStartMs = Math.round(performance.timeOrigin);
+
+function isAlive(pid: number, startMs: number): boolean {
+  if (pid === process.pid) return startMs === processStartMs;
   try {
     process.kill(pid, 0);
     return true;

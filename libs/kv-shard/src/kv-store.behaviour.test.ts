@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemRandom as random, systemClock } from '@millrace/kernel';
@@ -174,6 +174,42 @@ test('what has expired is removed from the disk in small steps, and nothing else
     }),
   );
   expect([before, after]).toEqual([6000, 4000]);
+});
+
+test('what a database holds of the key groups of others is dropped after a while, and nothing else', async () => {
+  const clock = new ManualClock(1000);
+  const store = await openStore(clock);
+  const table = await store.openTable(spec, []);
+  await table.write(batchOf(12_800, (i) => `value ${i}`));
+  const handle = await table.snapshot(1);
+  const half = { ...spec, keyGroups: { start: 64, end: 127 }, generation: 2 };
+  const restored = await store.openTable(half, [handle]);
+  const early = await restored.snapshot(2);
+  clock.advance(60_000);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const late = await restored.snapshot(3);
+  expect(await count(restored)).toBe(6400);
+  for (const [i, one] of [early, late].entries()) {
+    const again = await store.openTable({ ...half, generation: 3 + i }, [one]);
+    expect(await count(again)).toBe(6400);
+  }
+});
+
+test('what a crash left behind is removed at the next start; snapshots stay', async () => {
+  const store = await openStore();
+  const table = await store.openTable(spec, []);
+  await table.write(batchOf(100, (i) => `value ${i}`));
+  const handle = await table.snapshot(1);
+  await store.close();
+  const left = [
+    `jobs/job/count/snapshots/9-g1-k0.partial/part-0`,
+    `work/${process.pid}-1-dead/0`, // a process of this number, before this one
+    'work/2147483647-1-dead/0',
+  ];
+  for (const path of left) mkdirSync(join(directory, path), { recursive: true });
+  const next = await openStore();
+  expect(left.filter((path) => existsSync(join(directory, path)))).toEqual([]);
+  expect(await count(await next.openTable({ ...spec, generation: 2 }, [handle]))).toBe(100);
 });
 
 test('another maxParallelism is refused, naming the right one', async () => {
