@@ -3,26 +3,31 @@
  * nexmark`: the Nexmark queries on a million events each, through failures. `npm run soak -- rounds`: more than 1,000
  * checkpoint rounds of one attempt, with every history far from Temporal's limits. `npm run soak -- kill`: runners are
  * killed again and again, and the result has to be exact. `npm run soak -- graphs`: random jobs through crashes, rescales
- * and every mode of checkpoint, against one record at a time.
+ * and every mode of checkpoint, against one record at a time. `npm run soak -- ufs|sim|faults`: files, records and forks
+ * under crashes, stalls and zombies.
  */
 import { parseArgs } from 'node:util';
 import { SeededRandom } from '@millrace/kernel';
 import { soakGraphs } from './soak/graphs.ts';
 import { soakKills } from './soak/kills.ts';
 import { soakNexmark } from './soak/nexmark.ts';
-import { aecProperties, soakProperties } from './soak/properties.ts';
+import { aecProperties, faultSimulations, simulations, soakProperties, ufsProperties } from './soak/properties.ts';
 import { soakRounds } from './soak/rounds.ts';
 
-const help = `Usage: npm run soak -- aec|graphs|nexmark|rounds|kill [options]
+const help = `Usage: npm run soak -- aec|faults|graphs|kill|nexmark|rounds|sim|ufs [options]
 
   aec      property tests of asynchronous execution; a failure prints its seed: MILLRACE_SEED replays it
+  faults   checkpoint, compaction, restore, fork and clean-up with a fault at each request in turn
   graphs   random jobs, their state in memory and in the LSM, against one record at a time; a failure prints its seed
   nexmark  queries through a crash, with aligned and with unaligned checkpoints: every row is compared. All of them, or
            those that are named: nexmark q5 q7
   rounds   checkpoints every 100 ms until there are more than 1,000 of them, or the time is over (failure)
   kill     runs of the job "orders", each with several kill -9 of runners; each result is compared, line by line
+  sim      a bank on the real store: writers that stall, sweeps without grace, chains of forks
+  ufs      model tests of files and records under crashes between any two durable steps
 
-  --cases N     aec: seeds of each property; graphs: jobs, seeds 1 to N; default 10000
+  --cases N     aec, ufs: seeds of each property, default 10000; sim: of each simulation, default 1500; faults: default 1;
+                graphs: jobs, seeds 1 to N, default 10000
   --events N    nexmark: default 1000000
   --minutes N   rounds: longest time, default 10; kill: how long new runs are begun, default 10; graphs: random seeds for so
                 long, in place of --cases
@@ -44,7 +49,11 @@ interface Arguments {
   readonly minutes: number;
   readonly seed: number;
   /** What was named, not what is the default. */
-  readonly given: { readonly minutes: number | undefined; readonly seed: number | undefined };
+  readonly given: {
+    readonly cases: number | undefined;
+    readonly minutes: number | undefined;
+    readonly seed: number | undefined;
+  };
 }
 
 function readArguments(): Arguments {
@@ -74,6 +83,7 @@ function readArguments(): Arguments {
     const [what, ...names] = positionals;
     if (names.length > 0 && what !== 'nexmark') usage(`What is ${names.join(' ')}? Only nexmark takes names.`);
     const given = {
+      cases: values.cases === undefined ? undefined : cases,
       minutes: values.minutes === undefined ? undefined : minutes,
       seed: values.seed === undefined ? undefined : seed,
     };
@@ -86,6 +96,9 @@ function readArguments(): Arguments {
 const { what, names, cases, events, minutes, seed, given } = readArguments();
 const runs: Record<string, () => Promise<void>> = {
   aec: () => soakProperties(aecProperties, cases),
+  faults: () => soakProperties(faultSimulations, given.cases ?? 1),
+  sim: () => soakProperties(simulations, given.cases ?? 1500),
+  ufs: () => soakProperties(ufsProperties, cases),
   nexmark: () => soakNexmark({ queries: names, events }),
   graphs: () => soakGraphs({ cases, minutes: given.minutes, seed: given.seed }),
   rounds: () => soakRounds(minutes * 60_000),
