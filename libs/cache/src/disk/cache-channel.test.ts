@@ -8,7 +8,9 @@ import { expect, test } from 'vitest';
 import { cacheChannel } from './cache-channel.ts';
 import { openDiskCache } from './open-disk-cache.ts';
 
-test('threads share the cache of their process: each writes and reads copies, one keeps the books', async () => {
+test('threads share the cache of their process: each writes and reads copies, one keeps the books', {
+  retry: 2,
+}, async () => {
   const directory = await fs.mkdtemp(join(tmpdir(), 'millrace-cache-'));
   const metrics = new MetricsRegistry();
   const cache = await openDiskCache(
