@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock as clock } from '@millrace/kernel';
@@ -121,6 +121,24 @@ describe('the state-service process', { timeout: 90_000 }, () => {
     await expect(open()).rejects.toMatchObject({ code: 'state-service-token' });
     await expect(open('other')).rejects.toMatchObject({ code: 'state-service-token' });
     await expect(open('secret')).resolves.toMatchObject({ spec: specOf() });
+  });
+
+  it('serves others encrypted: to clients that know who signed its certificate', async () => {
+    const tls = (name: string): string => join(import.meta.dirname, 'testing/tls', name);
+    const tokenFile = join(directory, 'token');
+    writeFileSync(tokenFile, 'secret');
+    const args = ['--tls-cert', tls('cert.pem'), '--tls-key', tls('key.pem'), '--token-file', tokenFile];
+    const { line } = await start('--backend', 'memory', '--host', '0.0.0.0', ...args);
+    const address = `localhost:${String(line['address']).split(':')[1]}`;
+    const open = (tlsCa?: Uint8Array) => {
+      const store = openRemoteStore({ address, clock, telemetry, rpc: { token: 'secret', tlsCa } });
+      stores.push(store);
+      return store.openTable(specOf(), []);
+    };
+    const table = await open(readFileSync(tls('cert.pem')));
+    await table.write(batchOf({ a: 'A' }));
+    expect(await readText(table, 'a')).toEqual(['A']);
+    await expect(open()).rejects.toMatchObject({ kind: 'retry' });
   });
 
   it('refuses an address that others can reach, naming the setting', async () => {
