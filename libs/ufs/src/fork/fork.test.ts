@@ -1,3 +1,4 @@
+import { FaultyDfs } from '@millrace/dfs/testing';
 import { describe, expect, it } from 'vitest';
 import type { FileRef } from '../file-store.ts';
 import { eraseJob } from '../retention/erase.ts';
@@ -178,6 +179,30 @@ describe('a fork', () => {
     expect(await sweep(jobs.clock.nowMs() + 999)).toBe(0);
     expect(await sweep(jobs.clock.nowMs() + 1000)).toBe(1);
     expect(await jobs.left('p/')).toEqual([`p/files/${b.id}`, 'p/snapshots/4/op-0-g1']);
+  });
+
+  it('that dies at any of its requests leaves nothing beyond the sweeps', async () => {
+    const leaked: string[] = [];
+    let requests = 0;
+    for (let crashAt = 1, crashed = true; crashed; crashAt++) {
+      const jobs = new ForkedJobs();
+      const holders = await jobs.checkpoint('p', 3, [await jobs.file('p')]);
+      const before = await jobs.left();
+      const dfs = new FaultyDfs(jobs.memory);
+      dfs.crashAt(crashAt, crashAt % 2 === 0 ? 'before' : 'after');
+      const request = { parent: 'p', child: 'f', claim: 'c', holders, generation: 1 };
+      await forkCheckpoint(dfs, jobs, request).catch(() => undefined);
+      crashed = dfs.crashed;
+      requests = dfs.calls;
+      const storage = jobs.open('p');
+      await sweepForkPins(storage, storage.reaper, jobs, { graceMs: 0, nowMs: Number.POSITIVE_INFINITY });
+      // Found by its pin, the child has a record now that says it is over.
+      if (jobs.records.has('f')) await erase(jobs, 'f');
+      const left = (await jobs.left()).filter((path) => !before.includes(path));
+      leaked.push(...left.map((path) => `request ${crashAt}: ${path}`));
+    }
+    expect(leaked).toEqual([]);
+    expect(requests).toBeGreaterThan(3);
   });
 
   it('is not swept while its child lives', async () => {
