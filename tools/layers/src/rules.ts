@@ -84,6 +84,7 @@ export const guarded: Readonly<Record<string, readonly string[]>> = {
   '@temporalio/': ['control-plane', 'task-runner', 'state-service', 'temporal', 'client', 'temporal-server', 'e2e'],
   '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
   '@platformatic/kafka': ['kafka', 'e2e'],
+  '@aws-sdk/': ['dfs'],
   'rocksdb-native': ['kv-shard'],
   'cassandra-driver': ['kv-cql', 'e2e'],
 };
