@@ -3,8 +3,9 @@
  * newest version only; where that is not one to be seen (written after a scan's instant, or by a dead incarnation not yet
  * purged) all versions of the key are read.
  */
-import { compareBytes, murmur3, Semaphore } from '@millrace/kernel';
+import { compareBytes, Semaphore } from '@millrace/kernel';
 import type { types } from 'cassandra-driver';
+import { bucketOf, bucketOfRange } from './buckets.ts';
 import { type Lineage, sees } from './lineage.ts';
 import { keyText } from './pending-writes.ts';
 import type { Ring, Row } from './ring.ts';
@@ -42,10 +43,6 @@ export function keyGroupOfStored(key: Uint8Array): number {
 
 export function startOfKeyGroup(keyGroup: number): Uint8Array {
   return Uint8Array.of(keyGroup >>> 8, keyGroup & 0xff);
-}
-
-export function bucketOf(key: Uint8Array, buckets: number): number {
-  return buckets === 1 ? 0 : murmur3(key, 0, key.length) % buckets;
 }
 
 export class Reader {
@@ -125,9 +122,11 @@ export class Reader {
     const end = earlier(range.end, startOfKeyGroup(keyGroup + 1));
     if (compareBytes(start, end) >= 0) return { rows: [], next: undefined };
     const limit = Math.max(1, Math.min(rowsMax, Math.ceil((pageBytesTarget * this.#rowsMet) / this.#bytesMet)));
-    const cursors = layers.flatMap((layer) =>
-      Array.from({ length: layer.buckets }, (_, bucket) => ({ layer, bucket })),
-    );
+    const cursors = layers.flatMap((layer) => {
+      const only = bucketOfRange(start, end, layer.buckets);
+      const buckets = only === undefined ? Array.from({ length: layer.buckets }, (_, bucket) => bucket) : [only];
+      return buckets.map((bucket) => ({ layer, bucket }));
+    });
     const pages = await Promise.all(
       cursors.map(({ layer, bucket }) =>
         this.#rows(this.#newestInRange, [layer.table, keyGroup, bucket, toBuffer(start), toBuffer(end), limit]),

@@ -6,9 +6,10 @@
 import { MillraceError } from '@millrace/kernel';
 import type { Counter, Telemetry } from '@millrace/telemetry';
 import cassandra from 'cassandra-driver';
+import { bucketOf } from './buckets.ts';
 import { epochOf } from './lineage.ts';
 import { type PendingWrite, type PendingWrites, type WritePart, writeBytes } from './pending-writes.ts';
-import { bucketOf, keyGroupOfStored, toBuffer } from './reader.ts';
+import { keyGroupOfStored, toBuffer } from './reader.ts';
 import type { Ring, Statement } from './ring.ts';
 import type { CqlSettings } from './settings.ts';
 

@@ -9,6 +9,8 @@ export interface StateStoreFixture {
    * keep generations in the home must fence across it.
    */
   another(): Promise<StateStore>;
+  /** Whether the home knows the newest generation, so that older ones are fenced in every process. Default: false. */
+  readonly generationsInHome?: boolean;
   close(): Promise<void>;
 }
 
@@ -20,6 +22,7 @@ export interface CaseContext {
   readonly store: StateStore;
   readonly clock: ManualClock;
   readonly another: () => Promise<StateStore>;
+  readonly generationsInHome: boolean;
 }
 
 /** A named check that throws when a store does not keep its promise. */

@@ -190,12 +190,68 @@ const mutants: Readonly<Record<string, OpenStateStore>> = {
     });
   })(),
   'a closed table goes on': mutant(() => ({ close: () => Promise.resolve() })),
+  'a snapshot waits until all that is written while it is taken is in it': mutant((table) => ({
+    snapshot: async (checkpoint) => {
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+      return table.snapshot(checkpoint);
+    },
+  })),
+  'a table opened again in one generation goes on where the last one was': (() => {
+    const left = new WeakMap<object, StateTable>();
+    return fixtureOf((clock) => {
+      const store = new MemoryStateStore(clock);
+      return {
+        name: store.name,
+        close: () => store.close(),
+        async openTable(spec, handles) {
+          const kept = left.get(clock);
+          if (kept !== undefined && spec.generation === kept.spec.generation && handles.length > 0) return kept;
+          const table = await store.openTable(spec, handles);
+          left.set(clock, table);
+          return Object.assign(Object.create(table) as StateTable, bound(table), { close: () => Promise.resolve() });
+        },
+      };
+    });
+  })(),
   'the handle names another operator': mutant((table) => ({
     snapshot: async (checkpoint) => ({ ...(await table.snapshot(checkpoint)), operator: '' }),
   })),
 };
 
-test.each(Object.entries(mutants))('the suite catches a store in which %s', async (_fault, open) => {
+/** The case that catches each fault; others may, too. */
+const catchers: Readonly<Record<keyof typeof mutants, string>> = {
+  'writes are applied a tick late': 'a value is read in the same tick as it was written',
+  'the batch is kept and read later': 'a batch may be reused as soon as write has returned',
+  'deletes are forgotten': 'a deleted key stays deleted, and can be written again',
+  'empty values are dropped': 'empty values are values, and keys may be prefixes of each other',
+  'large values are cut off': 'large values beside small ones: written, overwritten, scanned and restored whole',
+  'expiry is ignored': 'an expired entry hides the older value beneath it',
+  'entries expire a millisecond early': 'an entry is gone at its expiry and not before',
+  'absent keys are answered as empty values': 'an empty table has nothing',
+  'values come in the wrong order': 'values come in the order of the keys asked, repeated and absent ones included',
+  'peek says absent for what it does not know': 'peek is right when it answers, and finds values of other tables never',
+  'a scan begins when it is first read': 'a scan shows the table as of its call, whatever is written while it runs',
+  'a scan includes its end': 'a scan gives the range, in byte order, end excluded',
+  'a scan ignores the page size': 'a scan comes in pages of at most the asked size, none empty',
+  'a scan stops after its first page': 'a scan comes in pages of at most the asked size, none empty',
+  'a snapshot is taken a tick late': 'a snapshot holds exactly the writes before it, those of the same tick included',
+  'a snapshot is not durable as of its call: it is the first one again':
+    'each snapshot stays as it was while newer ones are taken',
+  'restored tables are not clipped': 'state follows its key groups from 1 to 3 to 2 subtasks and back',
+  'only the first handle is restored': 'state follows its key groups from 1 to 3 to 2 subtasks and back',
+  'uncovered key groups are taken for empty': 'a restore that leaves key groups uncovered is refused, naming one',
+  'nobody is fenced': 'an older generation is fenced once a newer one has opened the table',
+  'each subtask fences the others': 'subtasks of one generation do not fence each other, nor do other operators',
+  'all operators share one table': 'tables are apart: by operator and by job',
+  'a closed table goes on': 'close is idempotent, and calls after it are refused',
+  'a snapshot waits until all that is written while it is taken is in it':
+    'a snapshot of thousands of entries holds none of the writes that come while it is taken',
+  'a table opened again in one generation goes on where the last one was':
+    'a table that is opened again in the same generation begins with its snapshot and nothing else',
+  'the handle names another operator': 'a handle says whose it is, is plain JSON, and small',
+};
+
+test.each(Object.entries(mutants))('the suite catches a store in which %s', async (fault, open) => {
   const failed: string[] = [];
   for (const one of stateStoreCases) {
     try {
@@ -204,7 +260,7 @@ test.each(Object.entries(mutants))('the suite catches a store in which %s', asyn
       failed.push(one.name);
     }
   }
-  expect(failed).not.toEqual([]);
+  expect(failed).toContain(catchers[fault]);
   // A fault that fails everything would say nothing about the cases.
   expect(failed.length).toBeLessThan(stateStoreCases.length);
 });
