@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
  * shortened by …). A line each; empty when every promise is held by a test that exists.
  */
 export function missingTests(root: string): string[] {
-  const tests = globSync('{libs,apps}/*/src/**/*.ts', { cwd: root }).filter(isTest);
+  const tests = globSync(['{libs,apps}/*/src/**/*.ts', 'e2e/src/**/*.ts'], { cwd: root }).filter(isTest);
   const names = tests.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
   const errors: string[] = [];
   for (const spec of globSync('{libs,apps}/*/SPEC.md', { cwd: root }).sort()) {
