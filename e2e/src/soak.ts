@@ -4,7 +4,7 @@
  * checkpoint rounds of one attempt, with every history far from Temporal's limits. `npm run soak -- kill`: runners are
  * killed again and again, and the result has to be exact. `npm run soak -- graphs`: random jobs through crashes, rescales
  * and every mode of checkpoint, against one record at a time. `npm run soak -- ufs|sim|faults`: files, records and forks
- * under crashes, stalls and zombies.
+ * under crashes, stalls and zombies. `npm run soak -- rescale`: a job under load changes its parallelism again and again.
  */
 import { parseArgs } from 'node:util';
 import { SeededRandom } from '@millrace/kernel';
@@ -12,15 +12,17 @@ import { soakGraphs } from './soak/graphs.ts';
 import { soakKills } from './soak/kills.ts';
 import { soakNexmark } from './soak/nexmark.ts';
 import { aecProperties, faultSimulations, simulations, soakProperties, ufsProperties } from './soak/properties.ts';
+import { soakRescale } from './soak/rescale.ts';
 import { soakRounds } from './soak/rounds.ts';
 
-const help = `Usage: npm run soak -- aec|faults|graphs|kill|nexmark|rounds|sim|ufs [options]
+const help = `Usage: npm run soak -- aec|faults|graphs|kill|nexmark|rescale|rounds|sim|ufs [options]
 
   aec      property tests of asynchronous execution; a failure prints its seed: MILLRACE_SEED replays it
   faults   checkpoint, compaction, restore, fork and clean-up with a fault at each request in turn
   graphs   random jobs, their state in memory and in the LSM, against one record at a time; a failure prints its seed
   nexmark  queries through a crash, with aligned and with unaligned checkpoints: every row is compared. All of them, or
            those that are named: nexmark q5 q7
+  rescale  a job under load, 2 → 4 → 1 subtasks and back ten times: its result is compared, line by line
   rounds   checkpoints every 100 ms until there are more than 1,000 of them, or the time is over (failure)
   kill     runs of the job "orders", each with several kill -9 of runners; each result is compared, line by line
   sim      a bank on the real store: writers that stall, sweeps without grace, chains of forks
@@ -29,7 +31,7 @@ const help = `Usage: npm run soak -- aec|faults|graphs|kill|nexmark|rounds|sim|u
   --cases N     aec, ufs: seeds of each property, default 10000; sim: of each simulation, default 1500; faults: default 1;
                 graphs: jobs, seeds 1 to N, default 10000
   --events N    nexmark: default 1000000
-  --minutes N   rounds: longest time, default 10; kill: how long new runs are begun, default 10; graphs: random seeds for so
+  --minutes N   rounds: longest time, default 10; kill, rescale: how long new runs are begun, default 10; graphs: random seeds for so
                 long, in place of --cases
   --seed S      kill: where and when; default: a random one, which is printed; graphs: this one job, told step by step
   --help        this text
@@ -101,6 +103,7 @@ const runs: Record<string, () => Promise<void>> = {
   ufs: () => soakProperties(ufsProperties, cases),
   nexmark: () => soakNexmark({ queries: names, events }),
   graphs: () => soakGraphs({ cases, minutes: given.minutes, seed: given.seed }),
+  rescale: () => soakRescale(minutes * 60_000),
   rounds: () => soakRounds(minutes * 60_000),
   kill: () => {
     console.log(`seed ${seed}`);

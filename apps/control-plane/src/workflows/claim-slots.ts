@@ -34,7 +34,8 @@ export async function claimHeld({ id, generation, parallelism, held = [] }: Slot
     return { slot, atMs: Date.now() };
   };
   const subtasks = Array.from({ length: parallelism }, (_, i) => i);
-  const claims = await Promise.all(subtasks.map((subtask) => held[subtask] ?? claim(subtask)));
+  const claimOrTake = async (subtask: number): Promise<HeldSlot> => held[subtask] ?? (await claim(subtask));
+  const claims = await Promise.all(subtasks.map(claimOrTake));
   for (;;) {
     const now = Date.now();
     const lapsed = subtasks.filter((i) => hasLapsed(claims[i] as HeldSlot, now));

@@ -136,7 +136,7 @@ export async function checkpoints(input: unknown): Promise<CheckpointList> {
 export async function release(input: unknown): Promise<CleanupResult> {
   return await shown(async () => {
     const { id, order } = await check('release', input);
-    const name = String(order.savepoint);
+    const name = order.savepoint as string;
     await operation.releaseSavepoint.executeWithOptions({ summary: `release ${name}` }, [{ id, savepoint: name }]);
     return { id, ...(await expire(id)) };
   }, freed);

@@ -1,15 +1,16 @@
-import type { RescaleResult } from '@millrace/proto';
+import { controlQueue, type RescaleResult } from '@millrace/proto';
 import { noTelemetry } from '@millrace/telemetry';
 import { installTemporalRuntime } from '@millrace/temporal';
 import { resolveTemporal, startDevServer } from '@millrace/temporal-server';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
-import { Environment } from './testing/environment.ts';
+import { type ControlProcess, Environment } from './testing/environment.ts';
 import { Jobs, until } from './testing/jobs.ts';
 import { type ScriptedRunner, type ScriptedRunnerOptions, startScriptedRunner } from './testing/scripted-runner.ts';
 
 let environment: Environment;
 let jobs: Jobs;
+let control: ControlProcess;
 const runners: ScriptedRunner[] = [];
 
 async function runner(options: Omit<ScriptedRunnerOptions, 'address'>): Promise<ScriptedRunner> {
@@ -26,7 +27,7 @@ beforeAll(async () => {
   installTemporalRuntime(noTelemetry.log);
   const binary = await resolveTemporal();
   environment = await Environment.start((where) => startDevServer({ binary, ...where }));
-  await environment.startControl();
+  control = await environment.startControl();
   jobs = new Jobs(environment.address);
 }, 60_000);
 
@@ -159,3 +160,43 @@ test('an attempt that fails while it is to stop is followed by one at the new pa
   host.latest.endInputs();
   expect(await jobs.result('meanwhile')).toMatchObject({ state: 'finished', generation: 2 });
 });
+
+// Each takes two starts of a control plane: all of them with MILLRACE_SLOW_TESTS=1.
+const crashPoints = [
+  'register.after-commit',
+  'barrier.before-record',
+  'barrier.before-inject',
+  'barrier.after-inject',
+  'drain.before-write',
+  'drain.after-write',
+  'link.before-hold',
+  'link.after-hold',
+  'register.before-commit',
+  'register.after-complete',
+  'claim.after-commit',
+];
+test.each(crashPoints.slice(0, process.env.MILLRACE_SLOW_TESTS === '1' ? undefined : 1))(
+  'a control plane that is killed at %s is replaced, and the rescale goes on where it was',
+  async (point) => {
+    const job = `dies-${point.replaceAll('.', '-')}`;
+    const { host } = await runner({ id: job, slots: 2 });
+    await jobs.start({ job, checkpointIntervalMs: 60_000 });
+    await until('it runs', () => host.attempts.length === 1);
+    await control.kill('SIGKILL');
+    const dying = await environment.startControl({ MILLRACE_FAILPOINT: `${point}:crash` });
+    const rescaled = await jobs.client.workflow.start('rescale', {
+      workflowId: `${job}:rescale`,
+      taskQueue: controlQueue,
+      args: [{ job, parallelism: 2 }],
+    });
+    await dying.exited;
+    control = await environment.startControl();
+    expect(await rescaled.result()).toMatchObject({ id: job, from: 1, to: 2, checkpoint: 1 });
+    // A slot may have lapsed while nobody coordinated: then one attempt more was planned.
+    expect(host.latest.plan).toMatchObject({ parallelism: 2, restoreFrom: `${job}/checkpoints/1-g1.json` });
+    expect(host.attempts[0]).toMatchObject({ barriers: [1], stops: [1] });
+    host.latest.endInputs();
+    expect(await jobs.result(job)).toMatchObject({ state: 'finished' });
+  },
+  120_000,
+);
