@@ -109,6 +109,7 @@ describe.skipIf(missing !== undefined)(`cql on three nodes${missing === undefine
         const store = await openCqlStore({ settings, clock: systemClock, stateClock: clock, random, telemetry });
         const own: StateStore = {
           name: store.name,
+          ...(store.retained === undefined ? {} : { retained: store.retained }),
           openTable: (one, restore) => store.openTable({ ...one, job: prefix + one.job }, restore),
           close: () => store.close(),
         };
@@ -119,6 +120,7 @@ describe.skipIf(missing !== undefined)(`cql on three nodes${missing === undefine
       return {
         store: await another(),
         another,
+        generationsInHome: true,
         close: async () => void (await Promise.all(opened.map((one) => one.close()))),
       };
     };
