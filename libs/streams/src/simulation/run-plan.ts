@@ -44,7 +44,7 @@ export async function runPlan(plan: Plan, random: SeededRandom, options: RunOpti
       inFlightLimit: pick(random, limits),
       workingSetBytes: pick(random, [1, 2000, 1 << 20]),
       frameBytes: 1 + random.below(400),
-      channelWindowBytes: 64 + random.below(4000),
+      channelWindowBytes: pick(random, [64, 200, 1000, 4000]),
       frameDelayMs: random.below(2),
     };
     const slowNetwork = random.below(2) === 0;
