@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { aec } from './aec.ts';
+import { compaction } from './compaction.ts';
 import { diskCache } from './disk-cache/disk-cache.ts';
 import { exchange } from './exchange.ts';
 import { kvPath } from './kv-path.ts';
@@ -15,6 +16,7 @@ npm run bench -- aec       [--json]
 npm run bench -- exchange  [--json] [--repeats 3]
 npm run bench -- kv-path   [--json]
 npm run bench -- lsm       [--json] [--keys 1000000] [--values 100,1000] [--repeats 3]
+npm run bench -- compaction [--json] [--keys 1000000] [--seconds 20] [--repeats 3] [--interval 5000]
 npm run bench -- disk-cache [--json] [--record 60]
 
 wordcount     the whole stack; slot: one slot alone in this process, for profiles
@@ -23,6 +25,7 @@ disk-cache    hit ratios of the disk cache's policies, on recorded traces and on
               their traces anew
 kv-path       state of a slot in a state-service with shards: batching, reads of nothing, hot keys
 lsm           the embedded store against RocksDB by its best binding for Node
+compaction    the whole stack with state merged in the slots and by two compactors
 exchange      frames between two runners over gRPC, over bare TCP, and between two slots of one process
 --read-both 1  read the old payload, too, before it is replaced
 --flink DIR   also run Apache Flink on the same work (a directory with the peer's run.sh) and print ratios`;
@@ -58,6 +61,7 @@ const common = {
 };
 const benches: Readonly<Record<string, () => Promise<void>>> = {
   aec: () => aec(common),
+  compaction: () => compaction(common),
   'disk-cache': () => {
     return diskCache({
       json: values.json,
