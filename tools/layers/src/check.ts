@@ -16,10 +16,12 @@ interface Project {
 /** Static imports and re-exports start a line (or close one that did); dynamic ones are calls. */
 const importPattern = /^(?:import|export|\})[^'"\n]*?['"]([^'"\n]+)['"]|\bimport\(\s*['"]([^'"\n]+)['"]/gm;
 const scope = '@millrace/';
+const exampleScope = '@millrace-examples/';
 
 /** Every import under `root` that the layers forbid, a line each; empty when the structure holds. */
 export function checkLayers(root: string): string[] {
-  const projects = globSync(['{apps,libs,tools}/*/package.json', '{examples,e2e}/package.json'], { cwd: root })
+  const places = ['{apps,libs,tools}/*/package.json', 'examples/backend-*/package.json', '{examples,e2e}/package.json'];
+  const projects = globSync(places, { cwd: root })
     .sort()
     .map((file) => readProject(root, file));
   const errors: string[] = [];
@@ -27,17 +29,22 @@ export function checkLayers(root: string): string[] {
     if (allowed[project.name] === undefined) errors.push(`${project.directory}: no row for it in rules.ts`);
     const files = globSync(`${project.directory}/**/*.ts`, {
       cwd: root,
-      exclude: (path) => path.includes('node_modules'),
+      exclude: (path) => path.includes('node_modules') || isNested(project, path),
     });
     for (const file of files.sort()) errors.push(...checkFile(root, project, file));
   }
   return errors;
 }
 
+/** Backends are projects of their own, inside the examples. */
+function isNested({ directory }: Project, path: string): boolean {
+  return directory === 'examples' && path.startsWith('examples/backend-');
+}
+
 function readProject(root: string, file: string): Project {
   const pkg = JSON.parse(readFileSync(join(root, file), 'utf8')) as Package;
   return {
-    name: pkg.name.replace(scope, ''),
+    name: pkg.name.replace(scope, '').replace(exampleScope, ''),
     directory: dirname(file),
     dependencies: new Set(Object.keys(pkg.dependencies ?? {})),
   };

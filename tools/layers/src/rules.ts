@@ -46,7 +46,8 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
   ],
   examples: ['kernel', 'streams', 'kafka'],
-  'example-backends': ['kernel', 'telemetry', 'state'],
+  'backend-redis': ['kernel', 'state'],
+  'backend-template': ['kernel', 'telemetry', 'state'],
   e2e: [
     'kernel',
     'telemetry',
@@ -61,7 +62,6 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'state-lsm',
     'state-service',
     'kv-cql',
-    'example-backends',
     'ufs',
     'dfs',
     'lsm',
@@ -87,4 +87,5 @@ export const guarded: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/': ['dfs'],
   'rocksdb-native': ['kv-shard'],
   'cassandra-driver': ['kv-cql', 'e2e'],
+  '@redis/': ['backend-redis'],
 };
