@@ -73,7 +73,7 @@ describe('the state-service process', { timeout: 90_000 }, () => {
   });
 
   it('serves shards on its own disk: after kill -9 the next process on the same directory restores them', async () => {
-    const args = ['--backend', 'kv', '--directory', join(directory, 'own')];
+    const args = ['--backend', 'kv', '--directory', join(directory, 'own'), '--metrics-port', '0'];
     const first = await start(...args);
     expect(first.line).toMatchObject({ ready: 'state-service', backend: 'kv' });
     const table = await connect(first).openTable(specOf(), []);
@@ -81,6 +81,8 @@ describe('the state-service process', { timeout: 90_000 }, () => {
     const handle = JSON.parse(JSON.stringify(await table.snapshot(1))) as SnapshotHandle;
     expect(handle).toMatchObject({ store: 'kv', holders: [expect.stringContaining('job/snapshots/1/shards')] });
     await table.write(batchOf({ a: 'unsaved' }));
+    const metrics = await fetch(`http://${String(first.line['metrics'])}/metrics`);
+    expect(await metrics.text()).toMatch(/^millrace_kv_tables\S* 1$/m);
     first.process.kill('SIGKILL');
     await first.exited;
 

@@ -10,7 +10,7 @@ import { type Dfs, openDfs } from '@millrace/dfs';
 import { systemClock as clock, errorToJson, MillraceError, systemRandom as random } from '@millrace/kernel';
 import { WorkerExecutor } from '@millrace/lsm';
 import type { StateStore } from '@millrace/state';
-import { startTelemetry, type Telemetry } from '@millrace/telemetry';
+import { MetricsServer, startTelemetry, type Telemetry } from '@millrace/telemetry';
 import type { BackgroundFilesConfig } from './backend/background-files.ts';
 import { lsmBackend, memoryBackend, retainedBackend } from './backend/compose.ts';
 import { loadBackend } from './backend/load-backend.ts';
@@ -30,6 +30,8 @@ interface OpenBackend {
 
 interface Service {
   readonly address: string;
+  /** host:port of the metrics endpoint. */
+  readonly metrics: string | undefined;
   stop(): Promise<void>;
 }
 
@@ -78,10 +80,15 @@ async function start(settings: ServiceSettings): Promise<Service> {
   const server = new StateServer({ store: backend.store, clock, telemetry, limits: { tablesMax }, security });
   const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
   const port = await server.listen(`${host}:${settings.port}`);
+  const endpoint = new MetricsServer(() => [{ families: running.metrics.collect() }]);
+  const { metricsPort } = settings;
+  const metricsAt = metricsPort === undefined ? undefined : await endpoint.listen(metricsPort, settings.host);
   return {
     address: `${host}:${port}`,
+    metrics: metricsAt === undefined ? undefined : `${host}:${metricsAt}`,
     stop: async () => {
       await server.close(settings.drainMs);
+      endpoint.close();
       await backend.close();
       await running.shutdown();
     },
@@ -155,7 +162,8 @@ async function main(all: readonly string[]): Promise<void> {
     const settings = readSettings(argv, process.env);
     const service = await start(settings);
     exitOnSignals(service, settings.drainMs);
-    say({ ready: 'state-service', address: service.address, backend: settings.backend, state: settings.state });
+    const { address, metrics } = service;
+    say({ ready: 'state-service', address, metrics, backend: settings.backend, state: settings.state });
   } catch (error) {
     const failure = MillraceError.from(error);
     say({ error: errorToJson(failure) });

@@ -56,6 +56,11 @@ const schema = z.object({
   tlsCert: file,
   tlsKey: file,
   tokenFile: file,
+  /** Nothing when empty: no metrics endpoint. */
+  metricsPort: z
+    .string()
+    .regex(/^\d{0,5}$/, 'write a port, 0 for any')
+    .transform((text) => (text === '' ? undefined : Number(text))),
 });
 
 /** A state-service's settings, checked and frozen. */
@@ -105,6 +110,12 @@ const sources = {
     env: 'MILLRACE_STATE_SERVICE_TOKEN_FILE',
     fallback: '',
     help: 'file with the token that clients have to show',
+  },
+  metricsPort: {
+    flag: 'metrics-port',
+    env: 'MILLRACE_METRICS_PORT',
+    fallback: '',
+    help: 'serves /metrics there; 0: any',
   },
 } as const satisfies Record<keyof ServiceSettings, { flag: string; env: string; fallback: string; help: string }>;
 
