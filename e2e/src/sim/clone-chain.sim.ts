@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { simulateAll } from './seeds.ts';
+import { noticed, simulateAll } from './seeds.ts';
 import type { Life } from './simulation.ts';
+import type { World } from './world.ts';
 
 /** Forks of forks, some of which die on the way, and deletions of parents and children in any order. */
 const life: Life = {
@@ -16,6 +17,15 @@ const life: Life = {
 
 test('chains of forks need no ancestor, whatever is deleted first, and pin none for ever', async () => {
   expect(
-    await simulateAll(life, ['registered', 'forked', 'forksAbandoned', 'deleted', 'swept', 'checked'], 40),
+    await simulateAll(life, ['registered', 'forked', 'forksAbandoned', 'deleted', 'swept', 'checked'], 60),
   ).toEqual([]);
+});
+
+test('canary: a pin that is lost is noticed', async () => {
+  const saboteur = async ({ memory, store }: World): Promise<void> => {
+    for (const job of store.jobs) {
+      for await (const { path } of memory.list(`${encodeURIComponent(job)}/holders/fork-`)) await memory.remove(path);
+    }
+  };
+  expect(await noticed({ ...life, saboteur })).not.toEqual([]);
 });

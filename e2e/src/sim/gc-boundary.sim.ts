@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
-import { simulateAll } from './seeds.ts';
+import { Housekeeping } from './housekeeping.ts';
+import { noticed, simulateAll } from './seeds.ts';
 import type { Life } from './simulation.ts';
+import type { World } from './world.ts';
 
 /** Sweeps without any grace beside flushes, merges and rounds that are under way: only proof protects them. */
 const life: Life = {
@@ -19,7 +21,12 @@ test('sweeps without grace delete nothing that a merge, a round or a fork is abo
     await simulateAll(
       life,
       ['registered', 'aborted', 'fenced', 'crashed', 'checked', 'swept', 'collected', 'forked'],
-      40,
+      60,
     ),
   ).toEqual([]);
+});
+
+test('canary: a sweep that takes the age of a file for proof is noticed', async () => {
+  const saboteur = (world: World) => new Housekeeping(world).sweep('bank', { graceMs: 0, isOver: true });
+  expect(await noticed({ ...life, saboteur })).not.toEqual([]);
 });

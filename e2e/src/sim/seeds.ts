@@ -25,3 +25,12 @@ export async function simulateAll(life: Life, about: readonly (keyof Tally)[], u
   const missed = about.filter((name) => (total.get(name) ?? 0) === 0).map((name) => `nothing was ${name}`);
   return all.length === 1 ? wrong : [...wrong, ...missed];
 }
+
+/** What is noticed of a saboteur, within a few seeds. */
+export async function noticed(life: Life): Promise<string[]> {
+  for (let seed = 1; seed <= 20; seed++) {
+    const { wrong } = await simulate(seed, life).catch((error: unknown) => ({ wrong: [String(error)] }));
+    if (wrong.length > 0) return wrong;
+  }
+  return [];
+}

@@ -21,6 +21,8 @@ export interface Life {
   readonly forks: number;
   /** Jobs that are deleted meanwhile, parents before children or after. */
   readonly deletions: number;
+  /** Does again and again what must not be done: for canaries, which show that it would be noticed. */
+  readonly saboteur?: (world: World) => Promise<void>;
 }
 
 /**
@@ -41,12 +43,24 @@ async function live(world: World, life: Life): Promise<void> {
   const attempts: Attempt[] = [];
   const running: Promise<unknown>[] = [];
   let isOver = false;
+  const watch = (what: string, work: Promise<unknown>): void => {
+    running.push(work.catch((error: unknown) => world.store.violations.push(`${what}: ${String(error)}`)));
+  };
   const begin = (job: string): void => {
     const attempt = new Attempt(world, job);
     attempts.push(attempt);
-    running.push(attempt.run());
+    watch(`an attempt of ${job}`, attempt.run());
   };
-  for (let i = 0; i < life.sweepers; i++) running.push(sweeping(world, life, () => isOver));
+  for (let i = 0; i < life.sweepers; i++)
+    watch(
+      'a sweeper',
+      sweeping(world, life, () => isOver),
+    );
+  if (life.saboteur !== undefined)
+    watch(
+      'the saboteur',
+      sabotage(world, life.saboteur, () => isOver),
+    );
   const forking = forks(world, life, begin);
   const deleting = deletions(world, life);
   for (let i = 0; i < life.attempts; i++) {
@@ -77,6 +91,13 @@ async function sweeping(world: World, { sweepMs, graceMs }: Life, isOver: () => 
     await sleep(clock, random.below(sweepMs));
     const job = store.jobs[random.below(Math.max(1, store.jobs.length))];
     if (job !== undefined) await tolerate(housekeeping.sweep(job, { graceMs, isOver: false }));
+  }
+}
+
+async function sabotage(world: World, saboteur: (world: World) => Promise<void>, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    await sleep(world.clock, world.random.below(30));
+    await tolerate(saboteur(world));
   }
 }
 

@@ -16,6 +16,6 @@ const life: Life = {
 
 test('writers that stall beyond every collection lose no money, no file, and leave nothing', async () => {
   expect(
-    await simulateAll(life, ['registered', 'aborted', 'fenced', 'crashed', 'checked', 'swept', 'collected'], 40),
+    await simulateAll(life, ['registered', 'aborted', 'fenced', 'crashed', 'checked', 'swept', 'collected'], 60),
   ).toEqual([]);
 });
