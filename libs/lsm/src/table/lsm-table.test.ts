@@ -5,7 +5,7 @@ import { noTelemetry } from '@millrace/telemetry';
 import { expect, test } from 'vitest';
 import type { BackgroundExecutor } from '../background/executor.ts';
 import { inlineExecutor } from '../background/inline-executor.ts';
-import type { LsmLimits } from '../limits.ts';
+import { defaultLsmLimits, type LsmLimits } from '../limits.ts';
 import { allTables, filesOf, type Manifest } from '../manifest/manifest.ts';
 import { collect, get, getMany, put, remove, scanAll, tinyLimits } from '../testing/driver.ts';
 import { MemoryFileStore } from '../testing/memory-file-store.ts';
@@ -356,4 +356,49 @@ test('contradicting limits are refused, naming the setting', () => {
   expect(() => setUp({ limits: { ...tinyLimits, l0RunsSlow: 20, l0RunsStop: 10 } })).toThrow(
     expect.objectContaining({ code: 'bad-setting', message: expect.stringContaining('l0RunsSlow') }),
   );
+});
+
+test('blocks of many keys are read at the same time, up to the limit', async () => {
+  const { table, files } = setUp({ cacheBytes: 0, limits: { ...noCompaction, readsMax: 8 } });
+  const keys = Array.from({ length: 20 }, (_, i) => `key-${10 + i}`);
+  for (const key of keys) {
+    put(table, key, 'x'.repeat(200));
+    await table.snapshot();
+  }
+  await getMany(table, keys); // opens the tables
+  let running = 0;
+  let most = 0;
+  files.before = async () => {
+    most = Math.max(most, ++running);
+    await settle();
+    running--;
+  };
+  expect(await getMany(table, keys)).toEqual(keys.map(() => 'x'.repeat(200)));
+  expect(most).toBe(8);
+  await table.close();
+});
+
+test('values of hundreds of kilobytes and one of 64 MiB are flushed, merged and read back', async () => {
+  const limits: LsmLimits = { ...defaultLsmLimits, memtableBytes: 1024 * 1024 };
+  const { table, files } = setUp({ limits, cacheBytes: 0 });
+  const sizes = [300_000, 500_000, 64 * 1024 * 1024, 200_000];
+  for (let round = 0; round < 4; round++) {
+    for (const [i, size] of sizes.entries()) {
+      if (round > 0 && size > 1e6) continue;
+      put(table, `key-${i}`, String.fromCharCode(97 + round).repeat(size));
+      await table.admit();
+    }
+    await table.snapshot();
+  }
+  await table.compacted();
+  expect(table.stats().compaction.merges).toBeGreaterThan(0);
+  const values = await getMany(table, ['key-0', 'key-1', 'key-2', 'key-3']);
+  expect(values.map((value) => [value?.[0], value?.length])).toEqual([
+    ['d', 300_000],
+    ['d', 500_000],
+    ['a', 64 * 1024 * 1024],
+    ['d', 200_000],
+  ]);
+  expect(files.openWriters).toBe(0);
+  await table.close();
 });
