@@ -1,4 +1,4 @@
-import type { CheckpointList, CleanupResult, ForkInput, JobInput, Json, RestoreInput } from '@millrace/proto/control';
+import type { CheckpointList, CleanupResult, JobInput, Json } from '@millrace/proto/control';
 
 /** An operation's input, checked; `order` is what the job is told. */
 export interface CheckedOperation {
@@ -50,5 +50,3 @@ export interface OperationActivities {
   sweepJob(input: { readonly id: string; readonly graceMs: number }): Promise<CleanupPart>;
   scheduleCleanup(input: { readonly id: string; readonly everyMs: number }): Promise<void>;
 }
-
-export type { ForkInput, RestoreInput };
