@@ -85,7 +85,7 @@ export const guarded: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/': ['telemetry', 'proto', 'control-plane', 'task-runner'],
   '@platformatic/kafka': ['kafka', 'e2e'],
   '@aws-sdk/': ['dfs'],
-  'rocksdb-native': ['kv-shard'],
+  'rocksdb-native': ['kv-shard', 'bench'],
   'cassandra-driver': ['kv-cql', 'e2e'],
   '@redis/': ['backend-redis'],
 };
