@@ -24,7 +24,8 @@ export async function openBackgroundFiles(config: unknown): Promise<{ files: Fil
 /** The LSM as it is embedded in a slot: lookups on this thread, files built on another. */
 export async function openLsm(directory: string): Promise<Engine> {
   const uri = `file://${directory}?fsync=false`;
-  const { files, close } = await openBackgroundFiles(uri);
+  const opened = await openBackgroundFiles(uri);
+  const { files } = opened;
   const executor = new WorkerExecutor({
     files: { specifier: import.meta.url, config: uri },
     clock,
@@ -36,7 +37,7 @@ export async function openLsm(directory: string): Promise<Engine> {
   return new LsmEngine(table, async () => {
     await table.close();
     await executor.close();
-    await close();
+    await opened.close();
   });
 }
 
