@@ -180,7 +180,7 @@ test.each(crashPoints.slice(0, process.env.MILLRACE_SLOW_TESTS === '1' ? undefin
   async (point) => {
     const job = `dies-${point.replaceAll('.', '-')}`;
     const { host } = await runner({ id: job, slots: 2 });
-    await jobs.start({ job, checkpointIntervalMs: 60_000 });
+    await jobs.start({ job, checkpointIntervalMs: 3_600_000 });
     await until('it runs', () => host.attempts.length === 1);
     await control.kill('SIGKILL');
     const dying = await environment.startControl({ MILLRACE_FAILPOINT: `${point}:crash` });
