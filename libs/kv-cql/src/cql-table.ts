@@ -206,9 +206,9 @@ export class CqlTable implements StateTable {
     try {
       const keys = [...wanted.values()];
       const parts = await Promise.all(
-        this.#options.spans.map((span) => {
+        this.#options.spans.map(async (span): Promise<ReadonlyMap<string, StoredRow>> => {
           const inSpan = keys.filter((key) => containsKeyGroup(span.keyGroups, keyGroupOfStored(key)));
-          return inSpan.length === 0 ? new Map<string, StoredRow>() : this.#reader.get(span, inSpan);
+          return inSpan.length === 0 ? new Map() : this.#reader.get(span, inSpan);
         }),
       );
       this.#check();
