@@ -85,12 +85,13 @@ export class StoredJobs {
   }
 }
 
-/** Checkpoints, then savepoints that are not among them, each once. */
+/** Checkpoints, then savepoints and what the run began with that are not among them, each once. */
 export function checkpointsOf(record: JobRecord): StoredCheckpoint[] {
   const savepoints = record.savepoints ?? [];
   const names = new Map(savepoints.map((entry) => [entry.path, entry.name]));
   const all = new Map<string, StoredCheckpoint>();
-  for (const entry of [...record.checkpoints, ...savepoints]) {
+  const base = record.base === undefined ? [] : [record.base];
+  for (const entry of [...record.checkpoints, ...savepoints, ...base]) {
     const savepoint = names.get(entry.path);
     all.set(entry.path, savepoint === undefined ? entry : { ...entry, savepoint });
   }

@@ -262,6 +262,8 @@ export interface JobRecord {
   readonly settings?: JobSettings;
   /** The user has deleted the job: nothing of it is kept, and no attempt can begin from it. */
   readonly deleted?: boolean;
+  /** Claims of forks that can never be, although no other job has taken the id: their pins are released. */
+  readonly refusedForks?: readonly string[];
 }
 
 /** A registered checkpoint that the user keeps. */

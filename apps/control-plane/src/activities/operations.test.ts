@@ -1,6 +1,7 @@
 import { MemoryDfs } from '@millrace/dfs';
+import { FaultyDfs } from '@millrace/dfs/testing';
 import { MillraceError, SeededRandom } from '@millrace/kernel';
-import { ManualClock } from '@millrace/kernel/testing';
+import { drive, ManualClock } from '@millrace/kernel/testing';
 import type { CheckpointContents, JobInput, JobSettings, Json } from '@millrace/proto/control';
 import { noTelemetry } from '@millrace/telemetry';
 import { type FileRef, openJobStorage } from '@millrace/ufs';
@@ -245,6 +246,24 @@ test('a fork shares the files, takes over no output that is still to be publishe
   });
   await expect(operations.fork(input, 'fork-2')).rejects.toMatchObject({ code: 'job-exists' });
   await expect(operations.fork({ ...input, id: 'flights' }, 'fork-3')).rejects.toMatchObject({ code: 'job-exists' });
+});
+
+test('a fork that was held up until the sweep took it for given up does not come to be', async () => {
+  await take('flights', [await write('flights', 1)], ['noon']);
+  const held = new FaultyDfs(dfs);
+  const stall = held.stallWhen(
+    ({ operation, path }) => operation === 'putIfAbsent' && path.startsWith('trial/record/'),
+  );
+  const slow = new UfsControlStorage({ dfs: held, clock, random: new SeededRandom(2), telemetry: noTelemetry });
+  const late = new Operations({ storage: slow, steering, failPoint: noFailPoints, clock, activeSpan: () => undefined });
+  const fork = late.fork({ job: 'flights', id: 'trial', from: 'noon' }, 'fork-1');
+  const refused = expect(fork).rejects.toMatchObject({ code: 'job-exists' });
+  await stall.reached;
+  clock.advance(2 * hourMs);
+  await storage.sweep('flights', hourMs);
+  stall.release();
+  await drive(clock, refused);
+  expect(await storage.readRecord('trial')).toMatchObject({ deleted: true, checkpoints: [] });
 });
 
 test('a fork outlives its deleted parent; deleting both frees everything', async () => {

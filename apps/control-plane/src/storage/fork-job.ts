@@ -32,6 +32,8 @@ const generation = 1;
 export async function forkJob(deps: ForkDeps, wanted: ForkJob): Promise<Pick<Fork, 'files' | 'bytesLinked'>> {
   const { dfs, storage, records } = deps;
   const { parent, start, child, claim } = wanted;
+  // Read before anything is pinned: when it has changed by the end, the pins may have been given up meanwhile.
+  const before = (await storage.readRecord(child))?.generation ?? 0;
   const contents = await storage.readCheckpoint(start.path);
   const holders = [...new Set(holdersOf(contents))];
   const fork = await forkCheckpoint(dfs, records, { parent: parent.id, child, claim, holders, generation });
@@ -46,11 +48,17 @@ export async function forkJob(deps: ForkDeps, wanted: ForkJob): Promise<Pick<For
   await storage.writeCheckpoint(path, own);
   await storage.hold(own);
   const base: CheckpointEntry = { ...start, generation, path, last: false, bytesPut: 0, bytesLinked: fork.bytesLinked };
-  const record = await storage.claimRecord(child, claim, (current, next) => {
-    if (current !== undefined && current.deleted !== true && current.fork?.claim !== claim) throw taken(child);
-    return forked(wanted, base, next, current);
-  });
-  if (record.fork?.claim !== claim) throw taken(child);
+  await storage
+    .claimRecord(child, claim, (current, next) => {
+      const isFree = current === undefined || current.deleted === true;
+      const isLate = current?.refusedForks?.includes(claim) === true || (current?.generation ?? 0) !== before;
+      if (!isFree || isLate) throw taken(child);
+      return forked(wanted, base, next, current);
+    })
+    .catch(async (error: unknown) => {
+      // A repeated call may find that the fork is there, and has gone on.
+      if ((await storage.readRecord(child))?.fork?.claim !== claim) throw error;
+    });
   return { files: fork.files, bytesLinked: fork.bytesLinked };
 }
 
@@ -76,6 +84,7 @@ function forked(
     dropping: [],
     base,
     fork: { parent: parent.id, checkpoint: start.checkpoint, claim },
+    ...(before?.refusedForks === undefined ? {} : { refusedForks: before.refusedForks }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { MillraceError } from '@millrace/kernel';
 import type { CheckpointEntry, JobRecord } from '@millrace/proto/control';
 import type { JobRecords } from '@millrace/ufs';
 import { liveCheckpoints } from '../record/transitions.ts';
@@ -27,19 +28,27 @@ export class StoredRecords implements JobRecords {
     return [...new Set((await Promise.all(liveCheckpoints(record).map(this.#options.snapshotsOf))).flat())];
   }
 
-  /** A child without a record gets one that says so, and that the fork will meet if it was only held up. */
+  /**
+   * Where the child has no record, or that of a deleted job, the record refuses this fork from here on: it meets that if it
+   * was only held up. Where another job has the id, its generation tells the fork that it came too late.
+   */
   async isAbandoned(child: string, claim: string): Promise<boolean> {
     const { storage } = this.#options;
-    const record =
-      (await storage.readRecord(child)) ??
-      (await storage.claimRecord(
-        child,
-        `abandoned/${claim}`,
-        (current, generation) => current ?? abandoned(child, generation),
-      ));
-    return record.fork?.claim !== claim;
+    const found = await storage.readRecord(child);
+    if (found !== undefined && found.deleted !== true) return found.fork?.claim !== claim;
+    if (found?.refusedForks?.includes(claim) === true) return true;
+    const refused = await storage.claimRecord(child, `abandoned/${claim}`, (current, generation) => {
+      const record = current ?? abandoned(child, generation);
+      // Somebody was faster; the next sweep looks again.
+      if (record.deleted !== true) throw new MillraceError('job-exists', `Job "${child}" exists.`);
+      return { ...record, refusedForks: [...(record.refusedForks ?? []), claim].slice(-refusedMax) };
+    });
+    return refused.refusedForks?.includes(claim) === true;
   }
 }
+
+/** Forks of one deleted id that are remembered. */
+const refusedMax = 1000;
 
 function abandoned(id: string, generation: number): JobRecord {
   return {

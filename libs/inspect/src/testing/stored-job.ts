@@ -94,7 +94,7 @@ export class StoredJob {
     const fork = await forkCheckpoint(this.dfs, { liveHolders: async () => holders }, request);
     const path = new JobNamespace(child).checkpointPath(entry.checkpoint, 1);
     await this.dfs.put(path, new TextEncoder().encode(JSON.stringify(fork.relocate({ ...contents, id: child }))));
-    await this.update((now) => ({ ...now, id: child, checkpoints: [{ ...entry, path }] }), child);
+    await this.update((now) => ({ ...now, id: child, base: { ...entry, path } }), child);
     return fork.holders;
   }
 
