@@ -33,7 +33,7 @@ async function checkAgainst(table: StateTable, model: Model): Promise<void> {
 /** Calls that are not waited for, in random order, against a sorted map; then each snapshot restored and compared. */
 async function randomRun(store: StateStore, another: () => Promise<StateStore>, seed: number): Promise<void> {
   const random = new SeededRandom(seed);
-  const spec = specOf({ job: `seed ${seed}`, keyGroups: { start: 0, end: 3 } });
+  const spec = specOf({ operator: `seed-${seed}`, keyGroups: { start: 0, end: 3 } });
   const table = await store.openTable(spec, []);
   let model = new Map<string, string>();
   const waiting: Promise<unknown>[] = [];
