@@ -16,7 +16,7 @@ interface Score {
 const nothing = generator<Score>({ record: () => ({ key: '', points: 0 }), records: 0 });
 
 /** A job of one operator that forgets after a second. */
-function forgetful(operator: (keyed: KeyedStream<string, Score>) => Stream<unknown>): Promise<TestJob> {
+function forgetful<T>(operator: (keyed: KeyedStream<string, Score>) => Stream<T>): Promise<TestJob> {
   return testJob(
     job('forgetful', (flow) => {
       const keyed = flow.from(nothing, { uid: 'scores' }).keyBy((score) => score.key);
