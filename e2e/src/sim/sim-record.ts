@@ -57,7 +57,7 @@ export class SimRecords implements JobRecords {
 
   async isAbandoned(child: string, claim: string): Promise<boolean> {
     const record = (await this.find(child)) ?? (await this.create(child, `tombstone of ${claim}`, tombstone));
-    return record.claim !== claim;
+    return record.claim !== claim || record.deleted;
   }
 
   /** The first version of a job's record; what is there already when another was faster. */

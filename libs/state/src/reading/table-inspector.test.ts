@@ -64,7 +64,10 @@ test('every kind of state is read without the job: values, rows, lists, maps and
   const shape = {
     total: reducing(float64, (a, b) => a + b),
     last: value(struct({ at: int64, note: optional(string) })),
-    mean: aggregating({ create: () => 0, add: (n: number, x: string) => n + x.length, result: (n: number) => n }, int64),
+    mean: aggregating(
+      { create: () => 0, add: (n: number, x: string) => n + x.length, result: (n: number) => n },
+      int64,
+    ),
     notes: list(string),
     prices: map(keyOf<string>(), float64),
   };
