@@ -1,10 +1,9 @@
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectExactFlights } from './support/flights-result.ts';
-import { eventually, TestStack } from './support/test-stack.ts';
+import { chromiumPath, hasChromium, openBrowser, startByForm } from './support/start-form.ts';
+import { TestStack } from './support/test-stack.ts';
 
-const chromiumPath = '/usr/bin/chromium';
 const rows = 20_000;
 
 let run: TestStack;
@@ -43,10 +42,10 @@ describe("by Temporal's HTTP API, which the Web UI posts to", () => {
   });
 });
 
-describe.skipIf(!existsSync(chromiumPath))(`by hand, in the browser (skipped without ${chromiumPath})`, () => {
+describe.skipIf(!hasChromium)(`by hand, in the browser (skipped without ${chromiumPath})`, () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox'] });
+    browser = await openBrowser();
   });
   afterAll(() => browser?.close());
 
@@ -54,7 +53,7 @@ describe.skipIf(!existsSync(chromiumPath))(`by hand, in the browser (skipped wit
     const page = await browser.newPage();
     const output = run.path('ui-out');
     const input = { job: 'flights', id: 'flights-ui', parallelism: 2, options: { output, rows } };
-    await startByForm(page, 'flights-ui', JSON.stringify(input));
+    await startByForm(run, page, { id: 'flights-ui', workflowType: 'job', input: JSON.stringify(input) });
     await expect(run.client.job('flights-ui').result()).resolves.toMatchObject({ state: 'finished' });
     await expectExactFlights(output, rows);
     await page.goto(`${run.stack.temporalUi}/namespaces/default/workflows/flights-ui`);
@@ -63,32 +62,10 @@ describe.skipIf(!existsSync(chromiumPath))(`by hand, in the browser (skipped wit
 
   test('the start form with an empty input fails at once, in words', async () => {
     const page = await browser.newPage();
-    await startByForm(page, 'empty-ui', '');
+    await startByForm(run, page, { id: 'empty-ui', workflowType: 'job', input: '' });
     await expectFailure('empty-ui', /input is empty/);
   });
 });
-
-/** Fills in Temporal's start form as a person does, and sends it. */
-async function startByForm(page: Page, id: string, input: string): Promise<void> {
-  const form = `${run.stack.temporalUi}/namespaces/default/workflows/start-workflow`;
-  await page.goto(`${form}?workflowId=${id}&taskQueue=control&workflowType=job`);
-  const editor = page.locator('.cm-content').first();
-  await editor.waitFor();
-  if (input !== '') {
-    await editor.click();
-    await page.keyboard.insertText(input);
-    // The form takes the text over when the editor loses the focus.
-    await editor.blur();
-  }
-  await page.getByRole('button', { name: 'Start Workflow', exact: true }).click();
-  const { workflow } = run.client.temporal;
-  await eventually('the workflow is started', 30_000, () =>
-    workflow
-      .getHandle(id)
-      .describe()
-      .catch(() => undefined),
-  );
-}
 
 async function start(id: string, input: readonly unknown[]): Promise<void> {
   const response = await fetch(`${run.stack.temporalHttp}/api/v1/namespaces/default/workflows/${id}`, {

@@ -27,6 +27,7 @@ test('the name of a job is enough', () => {
     from: 'latest',
     allowDroppedState: false,
     checkpointsRetained: 3,
+    cleanupIntervalMs: 3_600_000,
     failuresMax: 10,
     roundTimeoutMs: 600_000,
   });

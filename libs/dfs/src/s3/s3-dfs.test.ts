@@ -40,7 +40,10 @@ describe('a service that speaks the language of S3', () => {
 
   async function open(parameters = ''): Promise<Dfs> {
     const { port } = server.address() as AddressInfo;
-    const dfs = await openDfs(`s3://bucket/home?endpoint=http://127.0.0.1:${port}&pathStyle=true${parameters}`, options);
+    const dfs = await openDfs(
+      `s3://bucket/home?endpoint=http://127.0.0.1:${port}&pathStyle=true${parameters}`,
+      options,
+    );
     opened.push(dfs);
     return dfs;
   }
