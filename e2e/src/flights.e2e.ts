@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { expectExactFlights } from './support/flights-result.ts';
 import { TestStack } from './support/test-stack.ts';
 
-for (const { runners, slots, checkpointMode } of [
-  { runners: 1, slots: 2, checkpointMode: 'aligned' },
-  { runners: 2, slots: 1, checkpointMode: 'unaligned' },
+for (const { rows, runners, slots, checkpointMode } of [
+  { rows: 3_000_000, runners: 1, slots: 2, checkpointMode: 'aligned' },
+  { rows: 1_000_000, runners: 2, slots: 1, checkpointMode: 'unaligned' },
 ] as const) {
-  test(`three million flights through ${runners} runner(s) with ${slots} slot(s), ${checkpointMode}, give exactly the independent result`, async () => {
+  test(`${rows / 1_000_000} million flights through ${runners} runner(s) with ${slots} slot(s), ${checkpointMode}, give exactly the independent result`, async () => {
     await using run = await TestStack.start({ runners, slots });
     const output = run.path('out');
     const job = await run.client.startJob({
@@ -14,11 +14,11 @@ for (const { runners, slots, checkpointMode } of [
       parallelism: runners * slots,
       checkpointIntervalMs: 1000,
       checkpointMode,
-      options: { output },
+      options: { output, rows },
     });
     const end = await job.result();
     expect(end).toMatchObject({ state: 'finished', generation: 1 });
     expect(end.checkpoints).toBeGreaterThan(1);
-    await expectExactFlights(output);
+    await expectExactFlights(output, rows);
   });
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { metricOf } from './support/metrics.ts';
-import { eventually, TestStack } from './support/test-stack.ts';
-import { expectExactCounts } from './support/wordcount-result.ts';
+import { metricOf } from '../support/metrics.ts';
+import { eventually, TestStack } from '../support/test-stack.ts';
+import { expectExactCounts } from '../support/wordcount-result.ts';
 
 const keys = 60_000;
 const records = 450_000;
