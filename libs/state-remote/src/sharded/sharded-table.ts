@@ -1,4 +1,4 @@
-import { isPending, type MaybePromise } from '@millrace/kernel';
+import { isPending, type MaybePromise, MillraceError } from '@millrace/kernel';
 import {
   type PackedKeys,
   type PackedValues,
@@ -28,6 +28,7 @@ export class ShardedTable implements StateTable {
   readonly spec: TableSpec;
   readonly #placement: Placement;
   /** In the order of the placement's names. */
+  #fenced: MillraceError | undefined;
   readonly #tables: readonly StateTable[];
   readonly #batches: readonly WriteBatch[];
 
@@ -43,6 +44,7 @@ export class ShardedTable implements StateTable {
   }
 
   multiGet(keys: PackedKeys, parent?: TraceContext): MaybePromise<PackedValues> {
+    this.#check();
     const asked = this.#tables.map((): number[] => []);
     for (let i = 0; i < keys.count; i++) {
       asked[this.#indexOf(keys.bytes, keys.offsets[i] as number)]?.push(i);
@@ -58,6 +60,7 @@ export class ShardedTable implements StateTable {
   }
 
   write(batch: WriteBatch): MaybePromise<void> {
+    this.#check();
     const { bytes } = batch.arena;
     for (let i = 0; i < batch.count; i++) {
       const [keyStart, valueStart] = [batch.keyStart(i), batch.valueStart(i)];
@@ -83,6 +86,7 @@ export class ShardedTable implements StateTable {
   }
 
   scan(range: ScanRange, parent?: TraceContext): AsyncIterable<ScanPage> {
+    this.#check();
     const { start, end } = range;
     const isOneGroup = start.length > 2 && end !== undefined && end[0] === start[0] && end[1] === start[1];
     if (isOneGroup) return this.#owner(start, 0).scan(range, parent);
@@ -91,7 +95,9 @@ export class ShardedTable implements StateTable {
   }
 
   async snapshot(checkpoint: number, parent?: TraceContext): Promise<SnapshotHandle> {
-    const handles = await Promise.all(this.#tables.map((table) => table.snapshot(checkpoint, parent)));
+    this.#check();
+    const snapshots = this.#tables.map((table) => table.snapshot(checkpoint, parent));
+    const handles = await Promise.all(snapshots).catch((error: unknown) => this.#failed(error));
     return joinHandles(new Map(this.#placement.names.map((name, i) => [name, handles[i] as SnapshotHandle])));
   }
 
@@ -107,6 +113,17 @@ export class ShardedTable implements StateTable {
 
   async close(): Promise<void> {
     await Promise.all(this.#tables.map((table) => table.close()));
+  }
+
+  #check(): void {
+    if (this.#fenced !== undefined) throw this.#fenced;
+  }
+
+  /** One instance has seen a newer generation: none takes anything more of this table, whether it knows by now or not. */
+  #failed(error: unknown): never {
+    const failure = MillraceError.from(error);
+    if (failure.kind === 'fenced') this.#fenced ??= failure;
+    throw failure;
   }
 
   async #joined(

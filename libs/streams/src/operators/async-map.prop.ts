@@ -86,7 +86,8 @@ describe(`random records (${seeds.length} cases each)`, () => {
       await randomRun(graph, [out, counted], random);
       expect(out.toSorted((a, b) => a - b)).toEqual(lines.map((line) => line.n));
       expect(counted.reduce((sum, count) => sum + count, 0)).toBe(lines.length);
-      expect(openMax).toBeLessThanOrEqual(concurrency * 3);
+      // Three subtasks at most, and calls of a run that was killed may still be open beside those of the next.
+      expect(openMax).toBeLessThanOrEqual(concurrency * 6);
       // Runs of 64 are dealt to the splits, and each split is read in order by one subtask at a time.
       const bySplit = Map.groupBy(order === 'ordered' ? out : [], (n) => Math.floor(n / 64) % splits);
       for (const own of bySplit.values()) expect(own).toEqual(own.toSorted((a, b) => a - b));
