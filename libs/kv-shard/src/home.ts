@@ -1,9 +1,9 @@
 /**
- * Where a service's shards lie on its disk:
+ * Where a service's shards lie in its directory:
  *
- *     <directory>/jobs/<job>/<operator>/generation            the newest attempt that opened the table
- *     <directory>/jobs/<job>/<operator>/snapshots/<id>/       a snapshot: snapshot.json and a directory for each part
- *     <directory>/work/<process>-<start>-<random>/<n>/        databases in use; of no worth once their process has ended
+ *     jobs/<job>/<operator>/generation            the newest attempt that opened the table
+ *     jobs/<job>/<operator>/snapshots/<id>/       a snapshot: snapshot.json and a directory for each part
+ *     work/<process>-<start>-<random>/<n>/        databases in use; of no worth once their process has ended
  *
  * Crash order: a snapshot is built beside its place and gets its name when it is whole, so what has a name is whole. A
  * crash leaves `.partial` directories and those of `work`, which the next start removes. One process at a time has a directory.
