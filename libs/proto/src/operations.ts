@@ -15,8 +15,6 @@ export const updates = {
   checkpoint: 'checkpoint',
   /** {@link StopOrder} → {@link StopResult} */
   stop: 'stop',
-  /** Stops without a last checkpoint. */
-  cancel: 'cancel',
 } as const;
 export type OperationKind = 'rescale' | 'savepoint' | 'checkpoint' | 'stop' | 'restore';
 
